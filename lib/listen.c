@@ -18,11 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "base/copy.h"
 #include "base/log.h"
 #include "base/tcp.h"
-#include "base/thread.h"
 #include "core/config.h"
 #include "core/worker.h"
 #include "listen.h"

@@ -10,7 +10,7 @@
  * another version sends its own version and no address.
  *
  * A listener is a thread with the packed address; the worker takes no part. A connect is a call of
- * base/blocking.h. Its states: *queued*; *running*; *done*, when the result waits for the worker;
+ * base/thread.h. Its states: *queued*; *running*; *done*, when the result waits for the worker;
  * *abandoned*, when the worker has ended it first. The last of thread and worker frees it. Sockets
  * and bounds are those of base/tcp.h.
  */

@@ -16,7 +16,7 @@
 
 #include <rte_common.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "switch/client.h"
 #include "switch/grant.h"
 #include "switch/pump.h"

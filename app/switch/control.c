@@ -13,7 +13,7 @@
 
 #include <rte_telemetry.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "common/cli.h"
 #include "common/eth_port.h"
 #include "drivers/dpdk/compat.h"

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
 #include "base/thread.h"
 #include "common/cli.h"
 #include "switch/switch.h"
@@ -222,7 +221,7 @@ void sw_wake_watch(struct sw *s)
 /* ---- threads that close --------------------------------------------------------------------- */
 
 /*
- * Threads of base/blocking.h close descriptors that clients passed. A close may block: of a socket
+ * Threads of base/thread.h close descriptors that clients passed. A close may block: of a socket
  * that lingers, of a file that its owner serves (FUSE), of a connection with such descriptors in
  * its receive queue. A signal ends most of these waits; the control thread sends one after a tick.
  *

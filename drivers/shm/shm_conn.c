@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "shm/shm.h"
 #include "shm/shm_conn.h"
 #include "shm/shm_progress.h"

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "shm/shm.h"
 #include "shm/shm_conn.h"
 #include "shm/shm_lane.h"

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "base/hash.h"
 #include "base/user_folder.h"
 #include "shm/shm.h"

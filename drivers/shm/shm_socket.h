@@ -4,7 +4,7 @@
  * Addresses of ifaces, the sockets that make connections, and hellos, received by another thread.
  *
  * A hello brings descriptors that the peer has chosen. To receive, check or close one can block for
- * as long as the peer chooses, so a thread of base/blocking.h does it. The receipt with the result
+ * as long as the peer chooses, so a thread of base/thread.h does it. The receipt with the result
  * goes back to the progress thread through the inbox of the iface.
  */
 #ifndef WEFT_SHM_SOCKET_H
@@ -37,7 +37,7 @@ int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, uns
 /** Is there a message? Its descriptors stay in the socket. */
 bool shm_socket_has_message(int sock);
 /**
- * Receive. Not in the progress thread: base/blocking.h has the reason.
+ * Receive. Not in the progress thread: base/thread.h has the reason.
  * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "base/log.h"
 #include "base/secret.h"
 

@@ -2,7 +2,7 @@
 /**
  * @file base/keylog.h
  * The lines of a key log (doc/sealing.md, "Key log"). Its file may be on a server that does not
- * respond, so threads of base/blocking.h write it, and callers never wait for it.
+ * respond, so threads of base/thread.h write it, and callers never wait for it.
  */
 #ifndef WEFT_KEYLOG_H
 #define WEFT_KEYLOG_H

@@ -20,7 +20,7 @@
 
 struct weft_failover;   /* lanes that die and come back: wireup/failover.h */
 struct weft_ep_closing; /* an endpoint that is being closed: wireup/close.c */
-struct weft_host;       /* quota of a host for unclaimed endpoints: wireup/unclaimed.h */
+struct weft_host;       /* quota of a host for unclaimed endpoints: wireup/peer.h */
 struct weft_msg_ep;     /* state of the message layer: msg/msg.h */
 struct weft_peer;       /* a remote worker: wireup/peer.h */
 struct weft_wireup;     /* connecting state: wireup/state.h */

@@ -29,6 +29,7 @@
 #include "core/wire_conn_def.h"
 #include "core/wire_def.h"
 #include "core/wire_types.h"
+#include "weft.h"
 
 /** Longest header of an active message: with an RTS it fits into any lane's message. */
 #define WEFT_WIRE_AM_HEADER 256
@@ -155,5 +156,31 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
  */
 static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "same in every version");
 static_assert(offsetof(struct weft_wire_address, worker_id) == 16, "same in every version");
+
+/* ------------------------------------------------------------------ atomics */
+
+/*
+ * Atomics on typed elements: the operations of each type, and their effect on one element.
+ */
+
+/** Bytes of an element; 0 = there is no such type. @param type  enum weft_atomic_type */
+size_t weft_amo_width(unsigned int type);
+/** Does the type support the operation? @param op  enum weft_atomic_op */
+bool weft_amo_known(unsigned int op, unsigned int type);
+/** Does the operation need compares? */
+bool weft_amo_compares(unsigned int op);
+/** Arrays that the operation needs: operands, compares. */
+static inline size_t weft_amo_arrays(unsigned int op)
+{
+	return (op == WEFT_ATOMIC_READ ? 0u : 1u) + (weft_amo_compares(op) ? 1u : 0u);
+}
+/**
+ * Apply the operation to one element, atomically. All arguments are in host order; operands need no
+ * alignment.
+ * @param word  naturally aligned
+ * @param old   gets the old value
+ */
+void weft_amo_do(unsigned int op, unsigned int type, void *word, const void *operand,
+		 const void *compare, void *old);
 
 #endif /* WEFT_WIRE_H */

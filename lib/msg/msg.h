@@ -7,7 +7,8 @@
  *	msg/module.h       modules and handlers
  *	msg/state.h        the state of each worker and of each endpoint
  *	msg/request.c      one operation: lifetime, references, the hooks of its module; packing and
- *	                   unpacking: contiguous memory, iovs, generic types
+ *	                   unpacking: contiguous memory, iovs, generic types; what sends wait for,
+ *	                   as time; latencies
  *	msg/endpoint.c     lifetime and failure of the message half of an endpoint; flush
  *	msg/protocols.c    an endpoint's lanes as the model of its protocols
  *
@@ -17,8 +18,6 @@
  *	msg/transmit.c     which lane gets a piece; one piece on a lane: which call, which length;
  *	                   messages without payload
  *	msg/replay.c       messages of a dead lane, sent over another one
- *
- *	msg/stall.c        what sends wait for, as time; latencies
  *
  *	msg/receive.c      how much a peer may send unrequested; which bytes have come, where they
  *	                   go, how a receive ends
@@ -34,7 +33,6 @@
 #include "msg/replay.h"
 #include "msg/request.h"
 #include "msg/send.h"
-#include "msg/stall.h"
 #include "msg/state.h"
 #include "msg/transmit.h"
 

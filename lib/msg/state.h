@@ -18,7 +18,6 @@
 #include "core/wire.h"
 #include "msg/module.h"
 #include "msg/request.h"
-#include "msg/stall.h"
 #include "proto/proto.h"
 
 /* ------------------------------------------------------------------ what a peer may send */
@@ -210,7 +209,7 @@ struct weft_msg_ep {
 	struct weft_seq_window rx_am_seq; /* of active messages */
 	uint64_t rx_low;                  /* value of rx_used from which the window is checked */
 	uint32_t rx_small_low;            /* the same for rx_small */
-	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
+	/* received ranges of incomplete messages beyond the first of each (base/container.h) */
 	uint32_t rx_ranges;
 	uint64_t rx_window_advertised;
 	/* bytes of stored messages whose credit was freed before a match: weft_credit_spill() */

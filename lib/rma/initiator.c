@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/amo.h"
+#include "core/wire.h"
 #include "core/context.h"
 #include "msg/msg.h"
 #include "rma/fence.h"

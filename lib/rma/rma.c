@@ -11,7 +11,7 @@
 #include "base/copy.h"
 #include "base/log.h"
 #include "base/probe.h"
-#include "core/amo.h"
+#include "core/wire.h"
 #include "core/context.h"
 #include "proto/proto.h"
 #include "rma/fence.h"

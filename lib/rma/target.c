@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/amo.h"
+#include "core/wire.h"
 #include "core/context.h"
 #include "mem/mem.h"
 #include "msg/msg.h"

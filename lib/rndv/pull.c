@@ -5,9 +5,9 @@
  * Bytes requested over a lane are its load (msg/state.h). At most a window is outstanding: the
  * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every
  * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
- * becomes slow delays little. A port has a window for all its senders (rndv/schedule.h), and a
+ * becomes slow delays little. A port has a window for all its senders (rndv/rndv.h), and a
  * worker a limit for all its peers (base/pacing.h). With many senders the receiver decides how much
- * comes at a time, and serves them in turn, piece by piece (rndv/schedule.c). Peers that do not
+ * comes at a time, and serves them in turn, piece by piece (rndv/rndv.c). Peers that do not
  * deliver occupy neither.
  */
 
@@ -18,7 +18,6 @@
 #include "rndv/fetch.h"
 #include "rndv/pull.h"
 #include "rndv/rndv.h"
-#include "rndv/schedule.h"
 #include "rndv/sender.h"
 
 #define SHARED_PARTS 8u

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/worker.h"
 #include "mem/mem.h"
 #include "rndv/fetch.h"
 #include "rndv/pull.h"
@@ -231,4 +232,392 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 		}
 		return;
 	}
+}
+
+/* ------------------------------------------------------------------ the schedule of requests */
+
+/*
+ * Which endpoint requests next. Endpoints with bytes left to request are in one list:
+ *
+ *	fetching        may request now, each a piece in turn
+ *	fetching_later  wait for the worker's limit
+ *	a port's queue  wait for the port's window
+ *
+ * or in none, while their outstanding bytes fill their lanes: the next bytes that come insert them
+ * again.
+ *
+ * Short messages, and the ends of long ones, precede others, in a port's queue and in an endpoint.
+ * But one of WEFT_RNDV_TURNS pieces goes to the others, so that none starves. Peers that deliver
+ * nothing, or next to nothing, do not occupy a port's window: a request that is late does not count
+ * there, and until its data has come nothing more is requested over that lane.
+ */
+
+bool weft_rndv_wants(const struct weft_rndv *r)
+{
+	return !TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_SHORT]) ||
+	       !TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_LONG]);
+}
+
+/* ------------------------------------------------------------------ bytes over one port */
+
+#define RTT_MOST 1000000000u /* ns */
+
+static void set_window(struct weft_pull_port *p)
+{
+	double slack = p->rate * p->slack * 1e-9;
+
+	if (slack > WEFT_PULL_SLACK_BYTES)
+		slack = WEFT_PULL_SLACK_BYTES;
+	p->window = (uint64_t)(p->rate * p->rtt * 1e-9 + slack) + 1;
+}
+
+static void set_slack(struct weft_pull_port *p, uint64_t slack)
+{
+	if (slack > WEFT_PULL_SLACK_MAX)
+		slack = WEFT_PULL_SLACK_MAX;
+	p->slack = slack < WEFT_PULL_SLACK_MIN ? WEFT_PULL_SLACK_MIN : (uint32_t)slack;
+	set_window(p);
+}
+
+void weft_pull_port_init(struct weft_pull_port *p, double rate)
+{
+	*p = (struct weft_pull_port){.rate = rate > 0 ? rate : 1e9, .spare = true};
+	set_slack(p, WEFT_PULL_SLACK_FIRST);
+}
+
+void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
+{
+	bool much;
+
+	if (rtt_ns == 0 || (p->rtt != 0 && rtt_ns >= p->rtt))
+		return;
+	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
+	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
+	p->rtt = rtt_ns;
+	/* The slack of a much longer path does not fit this one. */
+	if (much)
+		set_slack(p, WEFT_PULL_SLACK_FIRST + rtt_ns / 2);
+	else
+		set_window(p);
+}
+
+/*
+ * All that the greatest slack allows was requested, and less came than the rate. If this lasts for
+ * WEFT_PULL_LOW, that is the rate.
+ */
+static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
+{
+	if (p->slack < WEFT_PULL_SLACK_MAX) {
+		p->low_ns = 0;
+		p->low_rate = 0;
+		return;
+	}
+	if (rate > p->low_rate)
+		p->low_rate = rate;
+	p->low_ns += ns;
+	if (p->low_ns < WEFT_PULL_LOW || p->low_rate <= 0)
+		return;
+	p->rate = p->low_rate;
+	p->low_ns = 0;
+	p->low_rate = 0;
+}
+
+static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
+{
+	/* The path may have become longer; no path is longer than a second. */
+	if (p->rtt < RTT_MOST)
+		p->rtt += p->rtt >> 10;
+	if (rate < p->rate / 32 * 28) {
+		judge_rate(p, rate, ns);
+		set_slack(p,
+			  rate < p->rate / 2 ? 2ull * p->slack : (uint64_t)p->slack + p->slack / 4);
+	} else if (rate > p->rate / 32 * 30) {
+		set_slack(p, p->slack - p->slack / 8);
+	}
+}
+
+void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uint64_t now)
+{
+	uint64_t ns = now - p->at, span = 2ull * (p->rtt + p->slack);
+	double rate;
+
+	p->came += n;
+	p->spare |= !waiting;
+	if (ns < WEFT_PULL_SPAN || ns < span)
+		return;
+	/*
+	 * Over two spans: bytes that a descheduled receiver finds in its ring did not arrive in the
+	 * short time in which it polls them.
+	 */
+	rate = (double)(p->came + p->before_came) * 1e9 / (double)(ns + p->before_ns);
+	if (p->before_ns != 0 && rate > p->rate) {
+		p->rate = rate;
+		set_window(p);
+	}
+	if (!p->spare)
+		judge_round_trip(p, (double)p->came * 1e9 / (double)ns, ns);
+	p->before_ns = ns;
+	p->before_came = p->came;
+	p->at = now;
+	p->came = 0;
+	p->spare = !waiting;
+}
+
+/* ns; bytes of a peer that has delivered nothing for this time no longer occupy the window. */
+static uint64_t pull_port_late(const struct weft_pull_port *p)
+{
+	return WEFT_PULL_LATE + 4ull * (p->rtt + p->slack);
+}
+
+/* ------------------------------------------------------------------ the order of fetches */
+
+/* Which of two queues is served first? */
+static unsigned int first_of(uint32_t turns)
+{
+	return turns % WEFT_RNDV_TURNS == WEFT_RNDV_TURNS - 1 ? WEFT_RNDV_IS_LONG
+							      : WEFT_RNDV_IS_SHORT;
+}
+
+struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r)
+{
+	unsigned int first = first_of(r->turns);
+	struct weft_fetch *f = TAILQ_FIRST(&r->fetches[first]);
+
+	return f ? f : TAILQ_FIRST(&r->fetches[!first]);
+}
+
+/* ------------------------------------------------------------------ lists */
+
+void weft_rndv_unwant(struct weft_rndv *r)
+{
+	struct weft_rndv_worker *rw = r->me->mw->rndv;
+
+	switch (r->fetching) {
+	case WEFT_FETCHING_NOT:
+		return;
+	case WEFT_FETCHING:
+		TAILQ_REMOVE(&rw->fetching, r, fetching_link);
+		break;
+	case WEFT_FETCHING_LATER:
+		TAILQ_REMOVE(&rw->fetching_later, r, fetching_link);
+		break;
+	case WEFT_FETCHING_LINE:
+		TAILQ_REMOVE(&r->line->line[r->line_size], r, fetching_link);
+		r->line->waiting--;
+		rw->waiting--;
+		break;
+	}
+	r->me->mw->work--;
+	r->fetching = WEFT_FETCHING_NOT;
+}
+
+void weft_rndv_want(struct weft_rndv *r)
+{
+	if (r->me->failed || !weft_rndv_wants(r) || r->fetching == WEFT_FETCHING ||
+	    r->fetching == WEFT_FETCHING_LINE ||
+	    (r->fetching == WEFT_FETCHING_LATER && r->pulls.out))
+		return;
+	weft_rndv_unwant(r);
+	r->fetching = WEFT_FETCHING;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching, r, fetching_link);
+}
+
+void weft_rndv_want_later(struct weft_rndv *r)
+{
+	if (r->pulls.stalled)
+		return;
+	r->fetching = WEFT_FETCHING_LATER;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching_later, r, fetching_link);
+}
+
+void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p)
+{
+	struct weft_rndv_worker *rw = r->me->mw->rndv;
+
+	weft_rndv_unwant(r);
+	r->fetching = WEFT_FETCHING_LINE;
+	r->line = p;
+	r->line_size = TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_SHORT]) ? WEFT_RNDV_IS_LONG
+								    : WEFT_RNDV_IS_SHORT;
+	TAILQ_INSERT_TAIL(&p->line[r->line_size], r, fetching_link);
+	r->me->mw->work++;
+	p->waiting++;
+	rw->waiting++;
+	rw->waits++;
+}
+
+/* ------------------------------------------------------------------ ports */
+
+void weft_rndv_port_lanes(struct weft_msg_ep *me)
+{
+	const struct weft_worker *w = me->mw->worker;
+
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		unsigned int lane = (unsigned int)__builtin_ctz(m);
+		const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
+
+		/* Outstanding bytes count at the port where they were requested. */
+		if (me->rndv->lanes[lane].out || me->rndv->lanes[lane].late)
+			continue;
+		me->rndv->lanes[lane].port = NULL;
+		/* If the receiving CPU copies the bytes, no port can be overrun. */
+		for (unsigned int i = 0;
+		     i < w->num_ifaces && !(iface->attr.features & WEFT_LANE_F_MEMORY); i++) {
+			struct weft_rndv_port *p = &me->mw->rndv->ports[i];
+
+			if (w->ifaces[i] != iface)
+				continue;
+			if (p->pull.window == 0)
+				weft_pull_port_init(&p->pull, iface->attr.bandwidth);
+			weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns);
+			me->rndv->lanes[lane].port = p;
+		}
+	}
+}
+
+bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane)
+{
+	const struct weft_rndv_lane *l = &r->lanes[lane];
+
+	return l->port &&
+	       (l->port->waiting || r->turn == l->port || l->port->pull.users > (l->out ? 1u : 0u));
+}
+
+bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane)
+{
+	const struct weft_rndv_lane *l = &r->lanes[lane];
+
+	if (!weft_rndv_port_shared(r, lane))
+		return false;
+	/* Endpoints that do not wait must not overtake those in the queue. */
+	return (r->turn != l->port && l->port->waiting) ||
+	       !weft_pull_port_room(&l->port->pull, l->out == 0);
+}
+
+void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	a->port = l->port;
+	if (!a->port)
+		return;
+	weft_pull_port_rtt(&a->port->pull, r->me->lanes[a->lane].load[WEFT_DIR_RX].min_rtt_ns);
+	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
+	l->out += a->left;
+	TAILQ_INSERT_TAIL(&a->port->ranges, a, port_link);
+}
+
+static void range_late(struct weft_rndv *r, struct weft_pull_range *a)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	TAILQ_REMOVE(&a->port->ranges, a, port_link);
+	l->out -= a->left;
+	weft_pull_port_done(&a->port->pull, a->left, l->out == 0);
+	l->late++;
+	a->late = true;
+	r->me->mw->rndv->lates++;
+}
+
+void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	if (!a->port)
+		return;
+	if (good)
+		weft_pull_port_came(&a->port->pull, bytes, a->port->waiting,
+				    r->me->mw->worker->now);
+	/*
+	 * A late request remains late until all of it has come: single bytes do not make it count
+	 * again.
+	 */
+	if (a->late) {
+		if (bytes == a->left) {
+			a->late = false;
+			l->late--;
+		}
+		return;
+	}
+	l->out -= bytes;
+	weft_pull_port_done(&a->port->pull, bytes, l->out == 0);
+	if (bytes == a->left)
+		TAILQ_REMOVE(&a->port->ranges, a, port_link);
+}
+
+/*
+ * The port is full, and endpoints wait: are its oldest requests late? A peer that has delivered
+ * something in the meantime gets as much time as at the worker's limit (WEFT_SHARE_STALL): single
+ * bytes are not enough.
+ */
+static void find_late(struct weft_rndv_port *p, uint64_t now)
+{
+	uint64_t most = pull_port_late(&p->pull);
+	struct weft_pull_range *a;
+
+	weft_pull_port_came(&p->pull, 0, true, now);
+	for (unsigned int n = 0; n < WEFT_RNDV_TURNS && (a = TAILQ_FIRST(&p->ranges)); n++) {
+		struct weft_rndv *r = a->fetch->me->rndv;
+		uint64_t moved = r->me->lanes[a->lane].load[WEFT_DIR_RX].moved;
+
+		if (now - a->given < most)
+			return;
+		if (now - moved >= most || now - a->given >= most + WEFT_SHARE_STALL) {
+			range_late(r, a);
+			continue;
+		}
+		TAILQ_REMOVE(&p->ranges, a, port_link);
+		TAILQ_INSERT_TAIL(&p->ranges, a, port_link);
+	}
+}
+
+/* ------------------------------------------------------------------ the next endpoint */
+
+/* Has one of its lanes over this port nothing outstanding, nor late? */
+static bool idle_at(const struct weft_rndv *r, const struct weft_rndv_port *p)
+{
+	for (uint32_t m = r->me->rndv_lanes; m; m &= m - 1) {
+		const struct weft_rndv_lane *l = &r->lanes[__builtin_ctz(m)];
+
+		if (l->port == p && l->out == 0 && l->late == 0)
+			return true;
+	}
+	return false;
+}
+
+static struct weft_rndv *next_in_line(struct weft_msg_worker *mw, struct weft_rndv_port *p)
+{
+	unsigned int first = first_of(p->turns);
+	struct weft_rndv *r = TAILQ_FIRST(&p->line[first]);
+
+	if (!r)
+		r = TAILQ_FIRST(&p->line[!first]);
+	if (!r)
+		return NULL;
+	if (!weft_pull_port_room(&p->pull, idle_at(r, p))) {
+		find_late(p, mw->worker->now);
+		if (!weft_pull_port_room(&p->pull, idle_at(r, p)))
+			return NULL;
+	}
+	p->turns++;
+	r->turn = p;
+	return r;
+}
+
+struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck)
+{
+	struct weft_rndv_worker *rw = mw->rndv;
+	struct weft_rndv *r = TAILQ_FIRST(&rw->fetching);
+
+	if (r && r != stuck)
+		return r;
+	for (unsigned int i = 0; rw->waiting && i < mw->worker->num_ifaces; i++) {
+		r = rw->ports[i].waiting ? next_in_line(mw, &rw->ports[i]) : NULL;
+		if (r)
+			return r;
+	}
+	r = TAILQ_FIRST(&rw->fetching_later);
+	return r && weft_share_free(&rw->pulls, mw->worker->now) ? r : NULL;
 }

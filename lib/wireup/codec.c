@@ -9,7 +9,7 @@
 #include "core/lane_show.h"
 #include "wireup/codec.h"
 #include "wireup/state.h"
-#include "wireup/unclaimed.h"
+#include "wireup/peer.h"
 
 /* ------------------------------------------------------------------ out */
 

@@ -18,7 +18,6 @@
 #include "wireup/lanes.h"
 #include "wireup/peer.h"
 #include "wireup/select.h"
-#include "wireup/unclaimed.h"
 
 /* ------------------------------------------------------------------ responder */
 

@@ -21,7 +21,6 @@
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 #include "wireup/peer.h"
-#include "wireup/unclaimed.h"
 
 /* ------------------------------------------------------------------ tables of endpoints */
 

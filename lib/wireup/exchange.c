@@ -36,7 +36,6 @@
 #include "wireup/peer.h"
 #include "wireup/rails.h"
 #include "wireup/select.h"
-#include "wireup/unclaimed.h"
 
 #define RETRY_FIRST_NS 200000000ull
 #define RETRY_CONTROL_NS 20000000ull /* only a repetition recovers from a loss there */

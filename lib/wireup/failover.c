@@ -28,7 +28,7 @@
 #include "wireup/lanes.h"
 #include "wireup/rails.h"
 #include "wireup/state.h"
-#include "wireup/unclaimed.h"
+#include "wireup/peer.h"
 
 #define LOOK_NS 2000000ull
 /* Probes without a reply after which a lane is stopped, while another lane is alive. */

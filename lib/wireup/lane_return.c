@@ -19,7 +19,7 @@
 #include "wireup/rails.h"
 #include "wireup/select.h"
 #include "wireup/state.h"
-#include "wireup/unclaimed.h"
+#include "wireup/peer.h"
 
 /*
  * Time between two attempts; each attempt adds it once more. An attempt repeats its handshake, so

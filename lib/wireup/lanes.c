@@ -18,7 +18,7 @@
 #include "wireup/exchange.h"
 #include "wireup/lanes.h"
 #include "wireup/select.h"
-#include "wireup/unclaimed.h"
+#include "wireup/peer.h"
 
 #define ATTACH_RETRY_NS 500000000ull
 

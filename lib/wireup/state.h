@@ -20,7 +20,7 @@
 #include "core/wire.h"
 #include "wireup/codec.h"
 #include "wireup/select.h"
-#include "wireup/unclaimed.h"
+#include "wireup/peer.h"
 
 /* ------------------------------------------------------------------ a worker's connections */
 

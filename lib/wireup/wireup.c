@@ -23,7 +23,6 @@
 #include "wireup/lanes.h"
 #include "wireup/peer.h"
 #include "wireup/rails.h"
-#include "wireup/unclaimed.h"
 
 /* ------------------------------------------------------------------ errors */
 

@@ -20,7 +20,7 @@
  *   wireup/peer.c       records of remote workers; boot addresses
  *
  *   wireup/select.c     which pairs of interfaces become lanes; the lane map
- *   wireup/unclaimed.c  endpoints that the program has not claimed; connections without one yet
+ *   wireup/peer.c  endpoints that the program has not claimed; connections without one yet
  *   wireup/codec.c      building, parsing, cutting and joining of messages
  *   wireup/state.h      the state that all of them share
  */

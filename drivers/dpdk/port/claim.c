@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "base/netlink.h"
 #include "base/text.h"
 #include "port/claim.h"

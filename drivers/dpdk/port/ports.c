@@ -16,7 +16,7 @@
 #include <rte_dev.h>
 #include <rte_devargs.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "lane.h"
 #include "port/claim.h"
 #include "port/kernel.h"

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "mock/fd_limit.h"
 
 static void pause_ms(long ms)

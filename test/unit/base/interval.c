@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/interval.h"
+#include "base/container.h"
 #include "msg/request.h"
 
 static uint64_t seed = 88172645463325252ull;

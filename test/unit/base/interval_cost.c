@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a piece costs a message that is torn into islands. lib/base/interval.c is compiled once more
- * for this program, such that every basic block that runs and every byte that it moves is counted:
- * the figures are the same on any machine, and unit/base/interval.c has nothing to do for them.
+ * The cost of a piece for a message that arrives in many separate ranges. lib/base/container.c is
+ * compiled once more for this program, so that every basic block that runs and every byte that it
+ * moves is counted. The figures are the same on any machine, and unit/base/interval.c has nothing
+ * to do for them.
  */
 
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/interval.h"
+#include "base/container.h"
 
 static uint64_t blocks_run, bytes_moved;
 

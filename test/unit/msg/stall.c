@@ -2,7 +2,7 @@
 /* What sends wait for, as time of progress calls. */
 
 #include "mock/msg_util.h"
-#include "msg/stall.h"
+#include "msg/request.h"
 
 #define MS 1000000u
 

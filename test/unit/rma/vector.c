@@ -7,7 +7,7 @@
 #include <float.h>
 #include <pthread.h>
 
-#include "core/amo.h"
+#include "core/wire.h"
 #include "mock/ep_pair.h"
 #include "msg/msg.h"
 #include "rma/rma.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rndv/schedule.h"
+#include "rndv/rndv.h"
 
 #define US 1000ull
 #define MS 1000000ull

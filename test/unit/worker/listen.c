@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 #include "mock/fd_limit.h"
 #include "weft.h"
 #include "weft_listen.h"

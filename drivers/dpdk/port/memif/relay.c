@@ -22,7 +22,7 @@
 #include <rte_interrupts.h>
 #include <rte_log.h>
 
-#include "base/blocking.h"
+#include "base/thread.h"
 
 #define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
 #define FDS_MAX 4       /* with one descriptor at most */
