@@ -7,7 +7,8 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
 
-for variable in "${!FI_@}" "${!HYDRA_@}" "${!OMPI_@}" "${!PRTE_@}" "${!SLURM@}" "${!WEFT_@}"; do
+for variable in "${!FI_@}" "${!HYDRA_@}" "${!LSB_@}" "${!OMPI_@}" "${!PBS_@}" PE_HOSTFILE \
+	"${!PRTE_@}" "${!SLURM@}" "${!WEFT_@}"; do
 	unset "$variable"
 done
 export WEFT_CONFIG=off
@@ -129,6 +130,11 @@ stat -c %a "\${WEFT_JOB_KEY%/key}" >>$dir/key.mode
 cat "\$WEFT_JOB_KEY" >$dir/key
 case \$what in
 there) "\$OMPI_MCA_plm_rsh_agent" -p 22 me@there cat "\$WEFT_JOB_KEY" >$dir/there || exit 9 ;;
+names)
+	"\$OMPI_MCA_plm_rsh_agent" me@there true &
+	"\$OMPI_MCA_plm_rsh_agent" also@there cat "\$WEFT_JOB_KEY" >$dir/there || exit 9
+	wait \$! || exit 8
+	;;
 pipes)
 	bash -c '"\$OMPI_MCA_plm_rsh_agent" me@there true 9>&1 12>&1 >/dev/null' |
 		timeout 20 cat || exit 9
@@ -147,8 +153,8 @@ END
 cat >"$dir/bin/ssh" <<END
 #!/bin/sh
 echo "\$*" | head -n 1 >>$dir/ssh.args
-[ ! -e $dir/no.there ] || { echo 'no such host' >&2; exit 255; }
-while [ "\$1" != me@there ]; do shift; done
+[ ! -e $dir/no.there ] || . $dir/no.there
+while [ "\${1#*@}" != there ]; do shift; done
 shift
 exec sh -c "\$(echo "\$*" | sed 's,/dev/shm/weft-job-,$dir/far-,g')"
 END
@@ -234,10 +240,49 @@ other_host() {
 		[ "$(wc -l <"$dir/ssh.args")" = 2 ] || return 1
 	# A launcher that waits until the agent's programs have closed its pipes, as Hydra does.
 	sealed --seal pipes || return 1
-	: >"$dir/no.there"
+}
+
+# no_there SCRIPT PATTERN: ssh runs this first. The job is refused with a reason, and leaves no key.
+no_there() {
+	rm -f "$dir/key.name"
+	echo "$1" >"$dir/no.there"
 	with --launcher job --seal there && return 1
 	rm "$dir/no.there"
-	grep -q "me@there took no job key, and the job is refused: no such host" "$dir/err"
+	cat "$dir/err"
+	grep -qE "me@there took no job key, and the job is refused: $2" "$dir/err" && no_key
+}
+
+no_other_host() {
+	no_there "echo 'no such host' >&2; exit 255" "no such host" &&
+		no_there "exit 254" "'ssh -x' ended with exit code 254 and no message" &&
+		no_there "echo This account is not available; exit 1" \
+			"it prints: This account is not available" &&
+		no_there "head -c 20 >$dir/part && exec <$dir/part" \
+			"of the 32 bytes of the key 20 have arrived" &&
+		no_there "exec </dev/null" "of the 32 bytes of the key 0 have arrived"
+}
+
+# The host has two names. The second connection finds the folder of the first one, and no key yet.
+two_names() {
+	local rc=0
+	cat >"$dir/no.there" <<-END
+		exec 3<&0
+		case \$* in
+		*also@there*)
+			until [ -n "\$(find $dir -maxdepth 1 -name 'far-*')" ]; do sleep 0.1; done
+			;;
+		*)
+			if mkfifo $dir/slow 2>/dev/null; then
+				{ sleep 1 && cat; } <&3 >$dir/slow &
+				exec <$dir/slow
+			fi
+			;;
+		esac
+		exec 3<&-
+	END
+	sealed --seal names || rc=$?
+	rm "$dir/no.there"
+	[ $rc = 0 ] && cmp "$dir/key" "$dir/there"
 }
 
 # refused PATTERN ARGUMENT...: with a sentence, and without a launcher that has run.
@@ -258,8 +303,34 @@ no_safe_way() {
 	HYDRA_LAUNCHER=sge refused "HYDRA_LAUNCHER=sge is set" --launcher mpiexec.hydra --seal x ||
 		return 1
 	refused "which then get no job key" --seal --mca plm_rsh_agent rsh x || return 1
+	refused "an option chooses how daemons are started" --seal --mca plm slurm x || return 1
+	refused "an option chooses how daemons are started" --launcher mpiexec.hydra --seal \
+		-launcher rsh x || return 1
 	SLURM_JOB_ID=0 SLURMD_NODENAME=a SLURM_JOB_NUM_NODES=2 refused \
 		"ask the administrator for the prolog of doc/slurm.md" --launcher srun --seal x
+}
+
+# Schedulers that start Open MPI's daemons, unless ssh is chosen, or there is one host.
+other_schedulers() {
+	local how
+	printf 'a\na\nb\n' >"$dir/nodes"
+	printf 'a\na\n' >"$dir/node"
+	printf 'a 2 q x\nb 2 q x\n' >"$dir/pe"
+	printf 'a 2 q x\n' >"$dir/pe.one"
+	for how in "job OMPI_MCA_plm=rsh" "mpirun5 PRTE_MCA_plm=ssh"; do
+		PBS_JOBID=1 PBS_NODEFILE=$dir/nodes refused \
+			"PBS (TM) starts Open MPI's daemons.*set ${how#* } where ssh reaches" \
+			--launcher "${how% *}" --seal x || return 1
+		LSB_JOBID=1 LSB_MCPU_HOSTS="a 2 b 2" refused "LSF starts.*set ${how#* } where" \
+			--launcher "${how% *}" --seal x || return 1
+	done
+	JOB_ID=1 PE_HOSTFILE=$dir/pe refused "Grid Engine (qrsh) starts.*_disable_qrsh=1 where" \
+		--launcher job --seal x || return 1
+	PBS_JOBID=1 PBS_NODEFILE=$dir/nodes OMPI_MCA_plm=rsh sealed --seal x &&
+		PBS_JOBID=1 PBS_NODEFILE=$dir/node sealed --seal x &&
+		LSB_JOBID=1 LSB_MCPU_HOSTS="a 4" sealed --seal x &&
+		JOB_ID=1 PE_HOSTFILE=$dir/pe.one sealed --seal x &&
+		JOB_ID=1 PE_HOSTFILE=$dir/pe OMPI_MCA_plm_rsh_disable_qrsh=1 sealed --seal x
 }
 
 # What Slurm's own means may do is left to them.
@@ -283,7 +354,10 @@ check "a job key is the owner's alone, and ends with its job" job_key
 check "no job key where none is requested" no_job_key
 check "a job's signals, exit code and key" signals
 check "another host gets the job key by ssh" other_host
+check "another host that takes no key is named, with the reason" no_other_host
+check "two names of one host" two_names
 check "a job is refused where a key has no safe way" no_safe_way
+check "a job is refused where a scheduler starts its daemons" other_schedulers
 check "a job key in Slurm" with_slurm
 check "a job key with Open MPI 5 and Hydra" other_launchers
 check "Open MPI 4, with and without --rma" open_mpi_4
