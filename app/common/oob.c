@@ -373,9 +373,26 @@ static struct oob *oob_new(int fd)
 	return oob;
 }
 
-/* ---- client --------------------------------------------------------------------------------- */
-
 #define GREETING_SECONDS 5u
+
+/* Why the handshake of TLS has failed, and what helps. */
+static void tls_why(int ret, char *why, size_t len)
+{
+	if (ret == -EACCES)
+		snprintf(why, len,
+			 "the handshake of TLS fails, since it does not have this job key: give "
+			 "both the same WEFT_JOB_KEY, copies of one file");
+	else if (ret == -EAGAIN || ret == -ETIMEDOUT)
+		snprintf(why, len,
+			 "the handshake of TLS has not ended within %u s: is the program there "
+			 "stopped, or the network interrupted?",
+			 GREETING_SECONDS);
+	else
+		snprintf(why, len, "the handshake of TLS fails: %s; the log there has the reason",
+			 strerror(-ret));
+}
+
+/* ---- client --------------------------------------------------------------------------------- */
 
 struct dial {
 	struct weft_tcp_connect tcp;
@@ -431,9 +448,7 @@ static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, cha
 		ret = weft_tcp_wait(t, oob->fd, events, end);
 	}
 	if (ret)
-		snprintf(why, len,
-			 "the handshake of TLS fails (%s): give both the same WEFT_JOB_KEY",
-			 strerror(-ret));
+		tls_why(ret, why, len);
 	return ret;
 }
 
@@ -628,6 +643,7 @@ static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb id
 {
 	double end = sys_seconds() + GREETING_SECONDS;
 	short events = 0;
+	char why[200];
 	int ret = tls_open(oob_key, oob->fd, true, &oob->tls), stop;
 
 	if (ret)
@@ -638,12 +654,12 @@ static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb id
 			return stop;
 		poll(&(struct pollfd){.fd = oob->fd, .events = events}, 1, 100);
 	}
-	if (ret && server->refused < REFUSED_LINES)
-		cli_error("refused %s: the handshake of TLS fails (%s): give both the same "
-			  "WEFT_JOB_KEY%s",
-			  oob->name, strerror(-ret),
+	if (ret && server->refused < REFUSED_LINES) {
+		tls_why(ret, why, sizeof(why));
+		cli_error("refused %s: %s%s", oob->name, why,
 			  ++server->refused < REFUSED_LINES ? ""
 							    : "; further refusals are not printed");
+	}
 	return ret ? -EACCES : 0;
 }
 

@@ -194,7 +194,8 @@ check "weft-dump opens a capture with the key log" key_log packet SEAL=encrypt
 check "weft-dump opens a capture over changes of the keys" key_log udp \
 	"SEAL=auth SEAL_REKEY=100ms"
 check "another key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_JOB_KEY=$dir/other" \
-	"the handshake of TLS fails" "the handshake of TLS fails"
+	"does not have this job key: give both the same WEFT_JOB_KEY" \
+	"does not have this job key: give both the same WEFT_JOB_KEY"
 check "a peer without a key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_SEAL=off" \
 	"it has no job key, and this program has one" "this program has no job key, and it has one"
 check "another mode is refused" ends "WEFT_JOB_KEY=$dir/key" \
