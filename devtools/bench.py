@@ -28,6 +28,7 @@ import bench_mpi
 import bench_multi_eager
 import bench_report
 import bench_run
+import bench_sealed
 import bench_shm
 import bench_switch
 import bench_sweep
@@ -324,7 +325,8 @@ MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
             'striped-lat': m_striped_lat, 'memory': m_memory,
             'flood': m_flood, 'capture': bench_capture.m_capture, 'soak': m_soak,
             'multi-eager': m_multi_eager, 'sweep': m_sweep,
-            'sweep-rails': m_sweep_rails, 'select': m_select, 'against': bench_against.m_against}
+            'sweep-rails': m_sweep_rails, 'select': m_select, **bench_sealed.MEASURES,
+            'against': bench_against.m_against}
 
 # Several by one name.
 GROUPS = {'mpi': ['shm', *bench_mpi.MEASURES]}
