@@ -86,13 +86,14 @@ has libweft0 "$lib/libweft.so.0"
 has libweft-dev "$lib/libweft.so" "$lib/pkgconfig/weft.pc" /usr/include/weft.h \
 	/usr/include/weft/lane.h
 has weft-mpi "$lib/libfabric/libweft-fi.so" /usr/bin/weft-mpirun \
-	/usr/share/man/man1/weft-mpirun.1.gz
+	/usr/share/man/man1/weft-mpirun.1.gz /usr/share/bash-completion/completions/weft-mpirun
 has wireshark-weft "$lib/wireshark/plugins/weft.lua" \
 	/usr/share/wireshark/profiles/Weft/colorfilters
 has weft-tools "/usr/share/doc/weft/wire.md.*" "/usr/share/doc/weft/architecture.md.*" \
 	/usr/share/man/man7/weft.7.gz /usr/share/man/man7/weft-config.7.gz
 for name in perf cat info dump wire bind; do
-	has weft-tools "/usr/bin/weft-$name" "/usr/share/man/man1/weft-$name.1.gz"
+	has weft-tools "/usr/bin/weft-$name" "/usr/share/man/man1/weft-$name.1.gz" \
+		"/usr/share/bash-completion/completions/weft-$name"
 done
 has weft-switch /usr/bin/weft-switch /usr/share/man/man1/weft-switch.1.gz \
 	"\(/usr\)\?/lib/systemd/system/weft-switch.service" /etc/default/weft-switch \

@@ -25,6 +25,7 @@
 #	           over the provider, those that fail also over tcp;ofi_rxm (90 minutes)
 #	debian     the Debian packages, from the archive of "meson dist", and what they contain
 #	           (10 minutes)
+#	rpm        the RPM packages, from the same archive (5 minutes)
 #	debian13   the provider's tests with Open MPI 5 and libfabric 2.1, in a Debian 13 that
 #	           debootstrap makes once (30 minutes)
 #	captures   5 runs of each of 24 kinds of fault, and what weft-dump names; needs root.
@@ -51,8 +52,8 @@ while [ $# -gt 0 ]; do
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
-	tests | mutants | against | soak | fuzz | stress | mpi | mpich | debian | debian13 | \
-		captures)
+	tests | mutants | against | soak | fuzz | stress | mpi | mpich | debian | rpm | \
+		debian13 | captures)
 		steps+=("$1")
 		;;
 	*) weft_die "no option or step '$1'; see --help" ;;
@@ -60,7 +61,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ ${#steps[@]} -gt 0 ] ||
-	steps=(tests mutants against soak fuzz stress mpi mpich debian debian13 captures)
+	steps=(tests mutants against soak fuzz stress mpi mpich debian rpm debian13 captures)
 
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
@@ -142,6 +143,11 @@ step_mpich() {
 step_debian() {
 	rm -rf "$logs/debian"
 	"$weft_root/devtools/check-debian.sh" "$logs/debian"
+}
+
+step_rpm() {
+	rm -rf "$logs/rpm"
+	"$weft_root/devtools/check-rpm.sh" "$logs/rpm"
 }
 
 # The committed tree. Without root and a mirror there is no Debian 13.

@@ -6,7 +6,7 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test mpi mpitest mpich cluster debian demo bench fuzz fresh arm64
+#	GROUP		build test mpi mpitest mpich cluster debian rpm demo bench fuzz fresh arm64
 #			(default: build)
 #
 # As root it installs only the missing packages; as another user it only lists them.
@@ -51,6 +51,8 @@ weft_packages() {
 			hpcc netpipe-openmpi ;;
 		# To build and check the Debian packages, besides the groups build and mpi.
 		debian) printf '%s\n' debhelper lintian systemd ;;
+		# The same, for the RPM packages.
+		rpm) printf '%s\n' rpm rpm2cpio rpmlint cpio ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
@@ -61,7 +63,8 @@ weft_packages() {
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
 			"no package group called '$group'; there are build, test, mpi," \
-			"mpitest, mpich, cluster, debian, demo, bench, fuzz, fresh and arm64" ;;
+			"mpitest, mpich, cluster, debian, rpm, demo, bench, fuzz, fresh and" \
+			"arm64" ;;
 		esac
 	done | sort -u
 }

@@ -189,7 +189,8 @@ NAMES = r'(?<![\w./*%-])([\w-][\w./-]*\.(?:c|h|py|sh|md|svg|ini))(?![\w*])'
 def files_of_the_tree():
     """Paths from the root."""
     found = [name for name in os.listdir(ROOT) if os.path.isfile(os.path.join(ROOT, name))]
-    for top in ('app', 'devtools', 'doc', 'drivers', 'examples', 'lib', 'provider', 'test'):
+    for top in ('app', 'devtools', 'doc', 'drivers', 'examples', 'lib', 'packaging', 'provider',
+                'test'):
         for where, _, names in os.walk(os.path.join(ROOT, top)):
             found += [os.path.relpath(os.path.join(where, name), ROOT) for name in names]
     return found
