@@ -42,7 +42,7 @@ DPDK = [
 ]
 PROGRAMS = [
     ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator
-    ['app/cat', 'app/dump', 'app/info', 'app/perf', 'app/switch',
+    ['app/cat', 'app/dump', 'app/farewell', 'app/info', 'app/perf', 'app/switch',
      'app/wire'],
 ]
 STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']],
@@ -83,7 +83,8 @@ MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port
 # library.
 # lane_opts.h: the limits of options. frame.h, wire.h, wire_types.h: what is on the wire.
 SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
-                  'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/lane_opts.h',
+                  'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/farewell.h',
+                  'drivers/dpdk/port/lane_opts.h',
                   'lib/core/wire.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
 
 CIRCLE = 7    # files that need each other, inside a folder

@@ -139,7 +139,29 @@ static bool wire_done(struct weft_frame_port *port)
 	return !e->wire.busy;
 }
 
+static void wire_farewell(struct weft_frame_port *port, uint16_t *slot, const uint8_t *frame,
+			  uint32_t len)
+{
+	struct pair_end *e = (struct pair_end *)port;
+
+	assert_true(len <= sizeof(e->farewell));
+	e->farewell_len = len;
+	if (len > 0)
+		memcpy(e->farewell, frame, len);
+	*slot = len > 0;
+}
+
+void pair_inject(struct pair_end *from, const uint8_t *frame, uint32_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(from->port.pool);
+
+	assert_non_null(m);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
+	from->port.ops->tx_burst(&from->port, &m, 1);
+}
+
 static const struct weft_frame_port_ops wire_ops = {
+	.farewell = wire_farewell,
 	.rx_burst = wire_rx,
 	.tx_burst = wire_tx,
 	.tx_kick = wire_kick,

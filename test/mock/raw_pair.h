@@ -47,6 +47,9 @@ struct pair_end {
 
 	/* what came: checked by the test */
 	uint64_t messages, bytes, bad;
+	/* the farewell of its connection; farewell_len 0 = none */
+	uint8_t farewell[128];
+	uint32_t farewell_len;
 	uint8_t *seen; /* one counter per message number, when set */
 	uint32_t seen_len;
 	bool keep;
@@ -103,6 +106,8 @@ void pair_begin_connect(struct pair *p);
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed);
 void pair_close(struct pair *p);
 uint64_t pair_rand(struct pair *p);
+/* A frame that the engine of @p from does not know of arrives at the other end. */
+void pair_inject(struct pair_end *from, const uint8_t *frame, uint32_t len);
 /* One progress of both ends, then the clock goes on. */
 void pair_step(struct pair *p, uint64_t ns);
 /* Until cond or for max_ns in steps of 1 us. */

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A killed process behind weft-switch is noticed by its peer within a second, beside loops that use
-# all cores. A stopped one is not lost. The programs' TCP connection reports nothing: its link is
-# down.
+# A killed process behind weft-switch, or with lanes over a kernel interface, is noticed by its peer
+# within a second, while loops use all cores. A stopped one is not lost. The programs' TCP
+# connection reports nothing: its link is down.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -57,10 +57,16 @@ end_switch() {
 new_pair() {
 	free_port
 	eal_server=(--no-huge -m 256 --no-pci)
-	eal_client=("${eal_server[@]}")
 	lanes=dpdk
-	export WEFT_SWITCH=$dir/sock
+	unset WEFT_SWITCH
+	case $kind in
+	switch) export WEFT_SWITCH=$dir/sock ;;
+	packet) eal_server+=(--vdev="net_af_packet0,iface=rail0,$packet") ;;
+	xdp) eal_server+=("--vdev=net_af_xdp0,iface=xdp") ;;
+	esac
+	eal_client=("${eal_server[@]}")
 }
+packet="blocksz=16384,framesz=16384,framecnt=256"
 
 # ---- cases --------------------------------------------------------------------------------------
 
@@ -149,6 +155,29 @@ killed_behind_the_next_switch() {
 	return $rc
 }
 
+# A process has one helper, which ends with it.
+helper_ends() {
+	local i during rc=0
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 4k -D 2 -V && stream_runs || return 1
+	during=$(helpers)
+	wait "$client_pid" || rc=$?
+	server_code && [ $rc = 0 ] || return 1
+	for ((i = 0; i < 100 && $(helpers) > 0; i++)); do sleep 0.05; done
+	echo "$during helpers of a process, and $(helpers) after its end"
+	[ "$during" = 1 ] && [ "$(helpers)" = 0 ]
+}
+
+helpers() {
+	local pid n=0
+	for pid in $(ip netns pids "${ns[0]}"); do
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != weft-farewell ] || n=$((n + 1))
+	done
+	echo $n
+}
+
+kind=switch
 if [ -x "$switch" ]; then
 	check "weft-switch starts" start_switch
 	# @behaviour R86: a killed process behind weft-switch is noticed within a second; a stopped
@@ -164,5 +193,32 @@ if [ -x "$switch" ]; then
 	end_switch >/dev/null
 else
 	skip "weft-switch" "it is not in this build"
+fi
+
+kind=packet
+link rail0 9000 || exit 1
+# @behaviour R87
+check "af_packet: a process is killed in a stream" killed_in_a_stream
+# @behaviour R87
+check "af_packet: an idle process is killed" killed_while_idle
+# @behaviour R87
+check "af_packet: a process that stops for 3 s is not lost" stopped
+check "af_packet: the helper of a process ends with it" helper_ends
+
+xdp_works() {
+	"${server_run[@]}" "$info" --no-huge -m 512 --no-pci \
+		--vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
+		grep -q "dpdk:0" "$dir/xdp" && ! grep -q "cannot be opened" "$dir/xdp"
+}
+
+kind=xdp
+link xdp 1500 || exit 1
+if xdp_works; then
+	# @behaviour R87
+	check "AF_XDP: a process is killed in a stream" killed_in_a_stream
+	# @behaviour R87
+	check "AF_XDP: a process that stops for 3 s is not lost" stopped
+else
+	skip "AF_XDP" "this kernel or machine can't do it"
 fi
 tap_end

@@ -88,8 +88,7 @@ void raw_txq_end(struct raw_iface *iface)
 /* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
-/* Builds the headers in front of the body, as far as they are constant during the connection. */
-void raw_conn_template(struct raw_conn *c)
+static struct weft_encap_addr conn_addr(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 	struct weft_encap_addr a = {
@@ -101,10 +100,18 @@ void raw_conn_template(struct raw_conn *c)
 		.src_port = iface->rx_filter.udp_port,
 		.dst_port = c->peer_port,
 	};
-	struct weft_frame_hdr *hdr;
 
 	memcpy(a.src_mac, iface->rx_filter.mac, 6);
 	memcpy(a.dst_mac, c->peer_mac, 6);
+	return a;
+}
+
+/* Builds the headers in front of the body, as far as they are constant during the connection. */
+void raw_conn_template(struct raw_conn *c)
+{
+	struct weft_encap_addr a = conn_addr(c);
+	struct weft_frame_hdr *hdr;
+
 	weft_encap_build(&c->encap, &a);
 	memcpy(c->tmpl, c->encap.bytes, c->encap.len);
 	hdr = (struct weft_frame_hdr *)(c->tmpl + c->encap.len);
@@ -116,6 +123,29 @@ void raw_conn_template(struct raw_conn *c)
 		.token = weft_put32(c->remote_token),
 		.src_conn = weft_put16((uint16_t)c->id),
 	};
+}
+
+void raw_farewell_enter(struct raw_conn *c)
+{
+	struct weft_frame_port *port = c->iface->port;
+	struct weft_encap_addr a = conn_addr(c);
+	uint8_t frame[WEFT_FAREWELL_MAX];
+	uint32_t len;
+
+	if (!port->ops->farewell)
+		return;
+	a.src_port = c->path[0].sport;
+	a.dst_port = c->path[0].dport;
+	len = weft_frame_farewell(frame, &a, (uint16_t)c->remote_id, c->id, c->token);
+	port->ops->farewell(port, &c->farewell, frame, len);
+}
+
+void raw_farewell_remove(struct raw_conn *c)
+{
+	struct weft_frame_port *port = c->iface->port;
+
+	if (port->ops->farewell)
+		port->ops->farewell(port, &c->farewell, NULL, 0);
 }
 
 /* CRC32C over a chain that begins at the lane header; `len` bytes of it. */

@@ -29,6 +29,9 @@ struct raw_dest {
 };
 
 void raw_conn_template(struct raw_conn *c);
+/* Enter or replace the frame that ends the connection at the peer if this process is killed. */
+void raw_farewell_enter(struct raw_conn *c);
+void raw_farewell_remove(struct raw_conn *c);
 /* Sends a control frame without acknowledgement, sequence or echo. */
 int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
 		  uint32_t len);

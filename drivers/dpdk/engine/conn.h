@@ -237,6 +237,7 @@ struct raw_conn {
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;   /* that the peer listens on */
+	uint16_t farewell;    /* of the port's farewell(); 0 = none */
 	uint8_t peer_queues;  /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t paths;        /* number of paths for sending */
 	bool path_busy;       /* more paths may help: full window, growing queue or losses */

@@ -134,6 +134,7 @@ void raw_conn_free(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	remember_peer(c);
+	raw_farewell_remove(c);
 	raw_conn_tx_end(c);
 	if (c->tx.on_list)
 		TAILQ_REMOVE(&iface->tx_list, &c->tx, link);
@@ -266,6 +267,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	worse = up_text(c, text, sizeof(text));
 	raw_sealed_connected(c);
 	raw_state_connected(c);
+	raw_farewell_enter(c);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, worse, text);
 }
 

@@ -358,6 +358,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 		weft_arp_forget(&c->iface->arp, c->hop_ip);
 	memcpy(c->peer_mac, v->src_mac, 6);
 	raw_conn_template(c);
+	raw_farewell_enter(c);
 	raw_count(c->iface, RAW_MOVED);
 	raw_mac_text(c->peer_mac, mac);
 	weft_info("%s: %s has the MAC address %s now", c->iface->base.name,

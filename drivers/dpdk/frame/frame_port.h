@@ -239,6 +239,15 @@ struct weft_frame_port_ops {
 	void (*host_hold)(struct weft_frame_port *port, uint32_t ip, bool yes);
 	/** The inverse of host(), for texts. @return false: it is not known any more */
 	bool (*host_ip6)(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16]);
+	/**
+	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
+	 * this process has ended without closing the connection. NULL = there is nothing that
+	 * could send it.
+	 * @param slot  of the connection, 0 at first
+	 * @param len  0 = remove
+	 */
+	void (*farewell)(struct weft_frame_port *port, uint16_t *slot, const uint8_t *frame,
+			 uint32_t len);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };

@@ -22,6 +22,7 @@
 #include "port/conf.h"
 #include "port/ethdev.h"
 #include "port/event.h"
+#include "port/farewell.h"
 #include "port/kernel.h"
 #include "port/nic_state.h"
 #include "port/port.h"
@@ -564,6 +565,8 @@ static void close_queue(struct weft_port *p)
 	d->queues[p->queue] = NULL;
 	weft_port_vlan_remove(p);
 	weft_port_intr_close(p);
+	if (p->farewells)
+		weft_farewell_end();
 	free(p);
 	if (--d->open_queues == 0)
 		dev_close(d);
@@ -600,6 +603,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		free(p);
 		return rc;
 	}
+	p->farewells = (d->limits.packet_socket || d->limits.xdp_queues) && weft_farewell_begin();
 	d->queues[queue] = p;
 	d->open_queues++;
 	*out = p;

@@ -15,6 +15,7 @@
  *	port/zcopy.c      sends from user memory; mapping that memory for the NIC
  *	port/kernel.c     ports over a kernel interface: link, MTU, af_packet's socket, AF_XDP's
  *	                  socket, the MTU of a veth's other end
+ *	port/farewell.c   the helper that reports the end of this process, for those ports
  *	port/switch.c     a port of weft-switch
  *	port/lane_opts.c  options of one lane
  *	port/nic_state.c  the reason why a NIC is no DPDK port; NICs that the kernel drives, too
@@ -200,8 +201,9 @@ struct weft_port {
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
 	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
-	uint16_t vlan; /* in the NIC's filter; 0 = none */
-	bool cleanup;  /* rte_eth_tx_done_cleanup() is supported */
+	uint16_t vlan;  /* in the NIC's filter; 0 = none */
+	bool cleanup;   /* rte_eth_tx_done_cleanup() is supported */
+	bool farewells; /* port/farewell.c: a helper sends them */
 };
 
 static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)

@@ -17,6 +17,7 @@
 #include "frame/frame_port.h"
 #include "port/ethdev.h"
 #include "port/event.h"
+#include "port/farewell.h"
 #include "port/kernel.h"
 #include "port/port.h"
 #include "port/ports.h"
@@ -610,6 +611,7 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.wait_fd = socket_wait_fd,
 	.arm = packet_arm,
 	.disarm = socket_disarm,
+	.farewell = weft_farewell_set,
 	.counters = port_counters,
 	.close = close_port,
 };
@@ -622,7 +624,7 @@ static int xdp_arm(struct weft_frame_port *fp, uint64_t *within)
 
 const struct weft_frame_port_ops weft_port_xdp_ops = {
 	ETHDEV_OPS,     .rx_burst = port_rx,     .wait_fd = socket_wait_fd,
-	.arm = xdp_arm, .disarm = socket_disarm,
+	.arm = xdp_arm, .disarm = socket_disarm, .farewell = weft_farewell_set,
 };
 
 /* ---- by pointer ----------------------------------------------------------------------------- */

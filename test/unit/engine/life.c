@@ -4,6 +4,7 @@
  */
 
 #include "engine/iface.h"
+#include "frame/frame.h"
 #include "mock/raw_util.h"
 
 static void pause_of_ten_seconds_is_no_failure(void **state)
@@ -49,6 +50,62 @@ static void silent_peer_is_dead_after_the_timeout(void **state)
 	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), -ETIMEDOUT);
 	assert_in_range(pair.now, 5000000000ull + 29000000000ull, 5000000000ull + 34000000000ull);
 	pair_close(&pair);
+}
+
+static bool a_is_down(struct pair *p)
+{
+	return p->end[0].downs > 0;
+}
+
+/* Of a frame that ends with the body of RESET and the checksum. */
+static void put_crc(uint8_t *frame, uint32_t len)
+{
+	const uint32_t lane =
+		(uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_reset));
+	weft_le32 crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, frame + len - 4 - lane, lane));
+
+	memcpy(frame + len - 4, &crc, sizeof(crc));
+}
+
+/* What its helper sends for a killed process. */
+/*
+ * @behaviour R87: a killed process with lanes over packet sockets or AF_XDP is noticed within a
+ * second; a stopped one is not lost, and a changed farewell ends nothing
+ */
+static void a_farewell_ends_the_connection_at_once(void **state)
+{
+	uint8_t frame[128];
+	uint32_t len;
+
+	(void)state;
+	for (unsigned int type = 0; type < 2; type++) {
+		const struct pair_params params = {.raw_ethertype = type, .vlan = 7};
+
+		pair_open(&pair, &params, 117);
+		pair_connect(&pair);
+		stream(300, 4000, 1000000000);
+		len = B->farewell_len;
+		assert_true(len > 0);
+		memcpy(frame, B->farewell, len);
+		/* With other numbers, and a valid checksum. */
+		for (unsigned int at = len - 12; at < len - 4; at++) {
+			frame[at] ^= 0x40;
+			put_crc(frame, len);
+			pair_inject(B, frame, len);
+			frame[at] ^= 0x40;
+		}
+		put_crc(frame, len);
+		assert_memory_equal(frame, B->farewell, len);
+		for (unsigned int i = 0; i < 1000; i++)
+			pair_step(&pair, 1000);
+		assert_int_equal(A->downs, 0);
+		pair_inject(B, frame, len);
+		assert_true(pair_run(&pair, 1000000, a_is_down));
+		assert_int_equal(A->status, -ECONNRESET);
+		assert_non_null(strstr(A->text, "its process has ended"));
+		pair_close(&pair);
+		assert_int_equal(A->farewell_len + B->farewell_len, 0);
+	}
 }
 
 /* WEFT_PEER_TIMEOUT=inf: neither silence, nor a peer that is heard and acknowledges nothing. */
@@ -358,6 +415,7 @@ int main(void)
 		cmocka_unit_test(a_check_of_a_lane_is_one_keepalive),
 		cmocka_unit_test(a_lane_that_is_stopped_when_it_is_lost_does_not_fail),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
+		cmocka_unit_test(a_farewell_ends_the_connection_at_once),
 		cmocka_unit_test(a_peer_that_computes_is_waited_for),
 		cmocka_unit_test(no_time_limit_outlives_any_silence),
 		cmocka_unit_test(silent_peer_behind_a_full_port_is_dead_too),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weft-farewell: waits for the end of the process that has started it, and then sends the farewells
+ * that the process has left in shared memory (drivers/dpdk/port/farewell.h). The library starts
+ * it; it is of no use otherwise, and reads no argument and no input.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/if_packet.h>
+
+#include "drivers/dpdk/port/farewell.h"
+
+#define FD_PROCESS 6
+#define ROUNDS 3u           /* frames get lost */
+#define ROUND_NS 100000000l /* between two; doubles */
+#define BURST 64u           /* frames */
+#define BURST_NS 1000000l   /* between two bursts */
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+static void wait_ns(long ns)
+{
+	struct timespec left = {.tv_nsec = ns};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+/* The other descriptors are the process's: a reader of its output must not wait for this one. */
+static void close_others(void)
+{
+	long fd, most;
+	int null;
+
+	if (syscall(SYS_close_range, FD_PROCESS + 1, ~0u, 0)) {
+		most = sysconf(_SC_OPEN_MAX);
+		for (fd = FD_PROCESS + 1; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+			close((int)fd);
+	}
+	null = open("/dev/null", O_RDWR);
+	for (fd = 0; fd < 3; fd++)
+		if (null < 0 || dup2(null, (int)fd) < 0)
+			close((int)fd);
+	if (null > 2)
+		close(null);
+}
+
+/* The pipe breaks, or the process has ended although a child of it has the pipe, too. */
+static void await_end(void)
+{
+	struct pollfd fds[2] = {{.fd = WEFT_FAREWELL_FD_ALIVE},
+				{.fd = FD_PROCESS, .events = POLLIN}};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+}
+
+static unsigned int send_all(const struct weft_farewell_slot *table)
+{
+	struct sockaddr_ll to = {.sll_family = AF_PACKET};
+	unsigned int i, sent = 0;
+	uint32_t len;
+
+	for (i = 0; i < WEFT_FAREWELL_SLOTS; i++) {
+		/* acquire: the frame was written before its length */
+		len = atomic_load_explicit(&table[i].len, memory_order_acquire);
+		if (len == 0 || len > sizeof(table[i].frame))
+			continue;
+		to.sll_ifindex = (int)table[i].if_index;
+		if (sendto(WEFT_FAREWELL_FD_SOCKET, table[i].frame, len, MSG_DONTWAIT,
+			   (struct sockaddr *)&to, sizeof(to)) < 0)
+			wait_ns(BURST_NS); /* the next round sends it again */
+		if (++sent % BURST == 0)
+			wait_ns(BURST_NS);
+	}
+	return sent;
+}
+
+int main(void)
+{
+	const size_t len = WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot);
+	const struct weft_farewell_slot *table;
+	int process = (int)syscall(SYS_pidfd_open, getppid(), 0);
+	unsigned int i;
+
+	if (process >= 0 && process != FD_PROCESS) {
+		dup2(process, FD_PROCESS);
+		close(process);
+	} else if (process < 0) {
+		close(FD_PROCESS);
+	}
+	if (fork() != 0)
+		_exit(0);
+	setsid(); /* signals for the group of the process are not for this one */
+	close_others();
+	table = mmap(NULL, len, PROT_READ, MAP_SHARED, WEFT_FAREWELL_FD_TABLE, 0);
+	if (table == MAP_FAILED || chdir("/"))
+		return 1;
+	await_end();
+	for (i = 0; i < ROUNDS && send_all(table) > 0; i++)
+		wait_ns(ROUND_NS << i);
+	return 0;
+}
