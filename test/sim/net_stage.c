@@ -206,6 +206,8 @@ struct net_stage *net_stage_open(uint64_t seed, const struct net_conf *conf)
 	s->conf = *conf;
 	complete(&s->conf);
 	s->sim = sim_create(seed);
+	if (conf->request) /* the clients poll, and would see timers up to 0.1 ms late */
+		sim_set_poll(s->sim, 500, 5 * SIM_US);
 	s->rng = sim_stream(s->sim, 20);
 	s->num = s->conf.senders + s->conf.bystander;
 	for (i = 0; i < s->num; i++) {

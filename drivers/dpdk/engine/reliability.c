@@ -483,6 +483,36 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
+#define NEIGHBOURS 4u /* frames in flight, of which too few follow a lost one to reveal it */
+
+/* May a probe leave early? Where the window is a few frames, early probes would fill the queue. */
+static bool has_space(const struct raw_conn *c)
+{
+	return !c->tx.cc ||
+	       (c->tx.cc_gap == 0 && c->tx.cc_limit >= 2 * NEIGHBOURS * (uint32_t)c->frame_size);
+}
+
+/*
+ * Acknowledgements of its neighbours do not delay the probe of a frame that they show as missing,
+ * or that is one of the last: the wait began when the frame was sent. A little time is left for the
+ * acknowledgement that may follow this one. Where round trips vary, the frame may only be late.
+ */
+static void timer_acked(struct raw_conn *c)
+{
+	const struct weft_rtt *r;
+	uint64_t wait, due;
+
+	raw_timer_arm(c);
+	if (c->tx.timer == 0 || likely(raw_tx_outstanding(&c->tx) > NEIGHBOURS) || !has_space(c))
+		return;
+	r = raw_timer_slowest(c);
+	wait = RTE_MAX((uint64_t)c->tx.probe_wait,
+		       (uint64_t)r->srtt + 4ull * r->var + 2 * RAW_ACK_DELAY);
+	due = raw_slot(&c->tx, last_unacked(&c->tx))->sent + wait;
+	c->tx.timer = RTE_MIN(c->tx.timer, RTE_MAX(due, c->iface->tx_clock + 2ull * RAW_ACK_DELAY));
+	raw_deadline_tx(c, c->tx.timer);
+}
+
 /*
  * ack_any() in the most common case: the frame acknowledged is the only one outstanding, it was
  * sent once, and the acknowledgement has no echo.
@@ -572,7 +602,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 		c->tx.acked_alone = hdr->type == WEFT_FRAME_ACK;
 	c->tx.zc_ack = RAW_ZC_ACK_NONE;
 	raw_window_open(c);
-	raw_timer_arm(c);
+	timer_acked(c);
 	/* Lost frames that the window has held back may be sent now, too. */
 	if (unlikely(c->tx.sack_high != c->tx.una || c->tx.cc_lost != 0 || silent))
 		raw_loss_detect(c);
