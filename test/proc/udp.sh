@@ -13,6 +13,7 @@ command -v setpriv >/dev/null || { echo "setpriv(1) is not installed (util-linux
 user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --no-new-privs)
 "${user[@]}" test -x "$perf" || { echo "user 65534 may not read the build"; exit 77; }
 link rail0 9000 10.99.1 && link rail1 9000 10.99.2 || exit 1
+netns_client=("${client_run[@]}")
 server_run+=("${user[@]}")
 client_run+=("${user[@]}")
 # A folder that the ordinary user reaches: those above $dir may be private.
@@ -311,12 +312,38 @@ ipv6_rail() {
 	done
 }
 
+# Forged addresses without number send to all ports that the server may have, while a stream runs
+# and while the next client connects.
+spoofed() {
+	local rc=0 sent
+	lanes=udp:six,ports=23008-23039
+	start_stream -b 64k || return 1
+	rm -f "$dir/spoof.in"
+	mkfifo "$dir/spoof.in"
+	"${netns_client[@]}" python3 "$(dirname "$0")/udp_spoof.py" fd00:99::/64 fd00:99::1 \
+		23008 23039 <"$dir/spoof.in" >"$dir/spoof.out" 2>"$dir/spoof.err" &
+	spoof_pid=$!
+	exec 8>"$dir/spoof.in"
+	until_said "$dir/spoof.out" sends $spoof_pid || { cat "$dir/spoof.err"; rc=1; }
+	sleep 3
+	end_stream || rc=1
+	[ $rc != 0 ] || sizes "$lanes" 8,64k 10 || rc=1
+	exec 8>&-
+	wait $spoof_pid || rc=1
+	sent=$(tail -n 1 "$dir/spoof.out")
+	echo "$sent forged datagrams"
+	[ $rc = 0 ] && [ "$sent" -gt 3000 ]
+}
+
 check "every size over one rail, MTU 9000" all_sizes udp:rail0
 if [ -e /proc/sys/net/ipv6 ] && ipv6_rail 2>/dev/null; then
 	check "every size over IPv6" all_sizes udp:six
 	check "every size over IPv6 and IPv4" sizes "udp:six;udp:rail0" 8,64k,1M 10
 	# @behaviour R85
 	check "a killed process over IPv6" killed udp:six 64k
+	# @behaviour R88: datagrams from forged IPv6 addresses without number neither end nor stop a
+	# connection over UDP sockets, nor keep a client out
+	check "forged IPv6 addresses without number" spoofed
 	check "two processes of one host, over IPv6" one_host udp:six
 	check "an IPv6 address of another interface" refused udp:six,ip=fd00:99::7 \
 		"is not an address of this"
