@@ -458,17 +458,42 @@ static double gaps_of(const struct trace *t, uint8_t file)
 }
 
 /*
- * Losses that corruption and holes do not explain; these two have verdicts of their own. A frame
- * that arrives changed also counts as lost, because the frame that was sent is missing. A frame
- * whose changed bits are in the headers of Ethernet, IP or UDP does not arrive at all, which is
- * about one in two of the short ones. So each changed frame explains two losses.
+ * The MTU of the path has fallen in an earlier connection. A later one searches for it: it loses
+ * frames that are longer than any that come, or as long as those that were lost before.
  */
-static void losses(const struct trace *t, const struct trace_flow *f, struct list *l)
+static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
 {
-	uint64_t lost = f->lost - (2 * f->changed < f->lost ? 2 * f->changed : f->lost);
+	const struct trace_flow *g;
+	uint64_t most = 0, n;
+	unsigned int i;
+	uint32_t shortest;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (g == f || !trace_same_ports(f, g) || !is_mtu(g))
+			continue;
+		shortest = f->large_came_at ? g->lost_min : 0;
+		for (i = 0, n = 0; i < f->num_gone; i++)
+			n += f->gone[i].time >= g->first_lost && f->gone[i].len >= shortest;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/*
+ * Losses that corruption, an MTU and holes do not explain. These have verdicts of their own. A
+ * frame that arrives changed also counts as lost, because the frame that was sent is missing. A
+ * frame whose changed bits are in the headers of Ethernet, IP or UDP does not arrive at all, which
+ * is about one in two of the short ones. So each changed frame explains two losses.
+ */
+static void losses(const struct trace *t, const struct trace_flow *f, bool hole, struct list *l)
+{
+	uint64_t other = 2 * f->changed + too_long(t, f), lost;
 
 	if (f->holes)
-		lost -= f->hole_lost < lost ? f->hole_lost : lost;
+		other += f->hole_lost;
+	else if (hole) /* the last frames, behind which none came: they met the hole, too */
+		other += f->run.count;
+	lost = other < f->lost ? f->lost - other : 0;
 	if (!lost || share_of(lost, f->judged) < GAP_FACTOR * gaps_of(t, f->in.file))
 		return;
 	counted(t, f, trace_kind_of_loss(f), lost, f->first_lost, "did not come", 0.9, l);
@@ -517,19 +542,20 @@ static void lane_faults(const struct trace *t, const struct trace_flow *f, struc
 {
 	const struct trace_flow *g = trace_other(t, f), *both[2] = {f, g};
 	unsigned int i, n = g ? 2 : 1;
-	bool known = false;
+	bool known = false, found = false;
 
 	for (i = 0; i < n && !known; i++)
 		known = explained(t, both[i], l);
 	for (i = 0; i < n && !known; i++) {
 		if (is_hole(both[i])) {
 			hole(t, both[i], both[1 - i], l);
+			found = true;
 			break;
 		}
 	}
 	for (i = 0; i < n; i++) {
 		if (!known)
-			losses(t, both[i], l);
+			losses(t, both[i], found, l);
 		counted(t, both[i], FAULT_CORRUPTION, both[i]->changed, both[i]->first_changed,
 			"came changed, with a wrong checksum", 1, l);
 		counted(t, both[i], FAULT_DUPLICATION, both[i]->twice, both[i]->first_twice,
@@ -678,6 +704,8 @@ static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
 	const struct trace_flow *f = &t->flow[a->flow];
 
 	if (b->observation || b->fault == FAULT_CAPTURE_GAPS)
+		return false;
+	if (a->of_path && b->fault == FAULT_DELAY && !b->of_path)
 		return false;
 	if (b->flow != TRACE_NONE)
 		return b->weight > a->weight && b->time < a->time + CONSEQUENCE_NS;

@@ -19,6 +19,7 @@
 #define DELAY_FRAMES 10u /* before the change, and after it */
 #define LOW 0.1          /* quantile that is compared */
 #define OWN_NS 4         /* per byte sent just before: a port of 2 Gbit/s */
+#define OWN_FREE 3000u   /* bytes sent just before that still are no queue */
 
 static int by_delay(const void *a, const void *b)
 {
@@ -79,16 +80,20 @@ static unsigned int change(const struct trace_sample *s, unsigned int n, double 
 static unsigned int grows(const struct trace_flow *f, double clip, struct trace_delay *d)
 {
 	unsigned int n = f->num_came, best = change(f->came, n, clip);
-	int64_t own;
+	int64_t own, before, after;
 
 	if (!best)
 		return 0;
-	d->before = quantile(f->came, best, LOW);
-	d->after = quantile(f->came + best, n - best, LOW);
+	before = quantile(f->came, best, LOW);
+	after = quantile(f->came + best, n - best, LOW);
 	own = own_queue(f->came + best, n - best) - own_queue(f->came, best);
 	if (own < 0)
 		own = 0;
-	return d->after - d->before - own > DELAY_NS && d->after > 2 * d->before ? best : 0;
+	if (after - before - own <= DELAY_NS || after <= 2 * before)
+		return 0;
+	d->before = before;
+	d->after = after;
+	return best;
 }
 
 /* ---- floors --------------------------------------------------------------------------------- */
@@ -108,6 +113,20 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 #define TIMES_ROW 2u    /* longer than the other rows of such slots: hosts make these */
 #define CHANCE 6.9      /* exponent: a row of slow slots is no chance, 1 in 1000 */
 
+/* Take slot @p b into the earlier slot @p a. */
+static void merge(struct trace_floor *a, const struct trace_floor *b)
+{
+	if (!a->frames)
+		a->first = b->first;
+	if (!a->frames || (b->frames && b->least < a->least)) {
+		a->least = b->least;
+		a->load = b->load;
+	}
+	a->frames += b->frames;
+	if (b->proved > a->proved)
+		a->proved = b->proved;
+}
+
 static void halve(struct trace_floors *s)
 {
 	struct trace_floor *a, *b;
@@ -116,20 +135,18 @@ static void halve(struct trace_floors *s)
 	for (i = 0; i < TRACE_FLOORS / 2; i++) {
 		a = &s->slot[2 * i];
 		b = a + 1;
-		if (!a->frames || (b->frames && b->least < a->least))
-			s->slot[i] = (struct trace_floor){a->frames ? a->first : b->first, b->least,
-							  b->load, a->frames + b->frames};
-		else
-			s->slot[i] = (struct trace_floor){a->first, a->least, a->load,
-							  a->frames + b->frames};
+		merge(a, b);
+		s->slot[i] = *a;
 	}
 	memset(s->slot + TRACE_FLOORS / 2, 0, sizeof(s->slot) / 2);
 	s->interval *= 2;
 }
 
 void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent, int64_t delay,
-		     uint32_t load)
+		     uint64_t proved, uint32_t load)
 {
+	/* Behind more than two frames of its own, a frame proves nothing about the path. */
+	int64_t longer = load < OWN_FREE ? (int64_t)proved - (int64_t)load * OWN_NS : 0;
 	uint64_t at = sent > t->begin ? sent - t->begin : 0;
 	struct trace_floors *s = f->floors;
 	struct trace_floor *slot;
@@ -137,6 +154,8 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 	while (at / s->interval >= TRACE_FLOORS)
 		halve(s);
 	slot = &s->slot[at / s->interval];
+	if (longer > slot->proved)
+		slot->proved = longer;
 	if (!slot->frames++)
 		slot->first = sent;
 	else if (delay >= slot->least)
@@ -296,13 +315,6 @@ static int by_time(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-static bool same_ports(const struct trace_flow *f, const struct trace_flow *g)
-{
-	return !g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
-	       g->out.file == f->out.file && g->in.iface == f->in.iface &&
-	       g->out.iface == f->out.iface;
-}
-
 /*
  * Frames that came, of all flows between the ports of @p f, in the order of time.
  * @return their number; 0 if another flow has given them already
@@ -314,7 +326,7 @@ static unsigned int gather(const struct trace *t, const struct trace_flow *f,
 	unsigned int n = 0, most;
 
 	for (g = t->flow; g < t->flow + t->num_flows; g++) {
-		if (!same_ports(f, g))
+		if (!trace_same_ports(f, g))
 			continue;
 		if (g < f)
 			return 0;
@@ -360,6 +372,138 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
 	       lasts(s + at, n - at, d->after);
 }
 
+/* ---- proofs --------------------------------------------------------------------------------- */
+
+/*
+ * In a slot of time a path was fast if a frame came at once. It was slow if none did, and polls of
+ * the receiver prove for one that it was still on its way. Other slots show nothing: the host may
+ * have been late. Slots are also slow if a sender lost its core between time stamp and port, or if
+ * the kernel of a busy host passed frames on late. Such times are those of all lanes. So the path
+ * got longer if slots are slow in a row while those of another lane are fast.
+ */
+
+#define PROVED_SLOTS 3u
+#define PROVED_OTHERS 4u /* fast slots of other lanes; as many times the slow ones */
+#define LIMITS 9u        /* each is twice the one before */
+
+/* Flows from and to the hosts of @p f, between the same ports or between others. */
+static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g, bool same)
+{
+	return same ? trace_same_ports(f, g)
+		    : !g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
+			       g->out.file == f->out.file && g->in.iface != f->in.iface;
+}
+
+/* The slots of such flows as those of one. @return their least delay; INT64_MAX = there is none */
+static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, bool same,
+			    struct trace_floors *all)
+{
+	static struct trace_floors one;
+	const struct trace_flow *g;
+	int64_t least = INT64_MAX;
+	unsigned int i;
+
+	*all = (struct trace_floors){.interval = TRACE_FLOOR_NS};
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (!is_between_hosts(f, g, same))
+			continue;
+		if (same && g < f)
+			return INT64_MAX; /* it has given them already */
+		one = *g->floors;
+		while (one.interval < all->interval)
+			halve(&one);
+		while (all->interval < one.interval)
+			halve(all);
+		for (i = 0; i < TRACE_FLOORS; i++)
+			merge(&all->slot[i], &one.slot[i]);
+		least = g->min_delay < least ? g->min_delay : least;
+	}
+	return least;
+}
+
+static bool is_fast(const struct trace_floor *s, int64_t limit)
+{
+	return s->frames && s->least < limit;
+}
+
+static bool is_slow(const struct trace_floor *s, int64_t limit)
+{
+	return s->frames && s->least >= limit && s->proved >= limit;
+}
+
+/* The longest row of slow slots behind a fast one. @return their number */
+static unsigned int longest_slow(const struct trace_floor *s, int64_t limit, struct row *best)
+{
+	unsigned int i, from = 0, len = 0, most = 0;
+	bool fast = false;
+
+	for (i = 0; i < TRACE_FLOORS; i++) {
+		if (is_fast(&s[i], limit)) {
+			fast = true;
+			len = 0;
+		} else if (fast && is_slow(&s[i], limit)) {
+			from = len++ ? from : i;
+			if (len > most)
+				*best = (struct row){from, i + 1, limit};
+			most = len > most ? len : most;
+		}
+	}
+	return most;
+}
+
+static bool other_slots_are_fast(const struct trace_floor *s, const struct row *r)
+{
+	unsigned int i, fast = 0, slow = 0;
+
+	for (i = r->from; i < r->to; i++) {
+		fast += is_fast(&s[i], r->floor);
+		slow += is_slow(&s[i], r->floor);
+	}
+	return fast >= PROVED_OTHERS && fast >= PROVED_OTHERS * slow;
+}
+
+static void begin_of(const struct trace_floor *own, const struct trace_floor *others, struct row r,
+		     struct trace_delay *d)
+{
+	unsigned int i;
+
+	d->after = INT64_MAX;
+	for (i = r.from; i < r.to; i++)
+		if (own[i].frames && own[i].least < d->after)
+			d->after = own[i].least;
+	/* Slots before it are of the longer path, too, if the host was not late in them. */
+	for (i = r.from; i > 0 && (!own[i - 1].frames || own[i - 1].least >= d->after); i--)
+		if (own[i - 1].frames && is_fast(&others[i - 1], r.floor))
+			r.from = i - 1;
+	d->time = own[r.from].first;
+}
+
+static bool is_proved(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
+{
+	static struct trace_floors own, others;
+	unsigned int i, len, most = PROVED_SLOTS - 1;
+	int64_t least = gather_slots(t, f, true, &own), limit;
+	struct row r = {0, 0, 0};
+
+	if (least == INT64_MAX)
+		return false;
+	gather_slots(t, f, false, &others);
+	while (own.interval < others.interval)
+		halve(&own);
+	while (others.interval < own.interval)
+		halve(&others);
+	d->before = least > 0 ? least : 0;
+	limit = 2 * d->before + DELAY_NS;
+	for (i = 0; i < LIMITS; i++, limit *= 2) {
+		len = longest_slow(own.slot, limit, &r);
+		if (len <= most || !other_slots_are_fast(others.slot, &r))
+			continue;
+		most = len;
+		begin_of(own.slot, others.slot, r, d);
+	}
+	return most >= PROVED_SLOTS;
+}
+
 /* ---- either -------------------------------------------------------------------------------- */
 
 bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
@@ -370,13 +514,13 @@ bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct tra
 		d->of_path = true;
 		return true;
 	}
-	d->of_path = false;
+	d->of_path = is_proved(t, f, d);
 	at = grows(f, 0.9, d);
-
 	/* Senders whose window follows the delay use the lane less: it may have few slow frames. */
 	if (!at)
 		at = grows(f, 0.98, d);
-	if (at)
+	/* Slots with a fast frame may be of the longer path, too: jitter. */
+	if (at && (!d->of_path || f->came[at].time < d->time))
 		d->time = f->came[at].time;
-	return at != 0;
+	return at != 0 || d->of_path;
 }

@@ -8,9 +8,13 @@
 
 #include "dump/trace.h"
 
-/** A frame arrived; @p load as in struct trace_sample. */
+/**
+ * A frame arrived.
+ * @param proved  its path took longer than this
+ * @param load    as in struct trace_sample
+ */
 void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent, int64_t delay,
-		     uint32_t load);
+		     uint64_t proved, uint32_t load);
 
 struct trace_delay {
 	int64_t before, after; /**< low quantiles, ns */

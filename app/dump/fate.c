@@ -25,6 +25,7 @@
 struct pending {
 	uint64_t id;
 	uint64_t out, in; /* 0 = not seen */
+	uint64_t absent;  /* it came after this time */
 	uint32_t flow, len, crc, next, order, bucket;
 	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
 	bool data, bye, changed, whole, late, far;
@@ -163,7 +164,8 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 	if (f->lost && e->len >= f->lost_min)
 		f->large_came_at = e->out;
 	trace_run_end(f, false);
-	trace_floor_add(t, f, e->out, f->last_delay, load);
+	trace_floor_add(t, f, e->out, f->last_delay, e->absent > e->out ? e->absent - e->out : 0,
+			load);
 	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in) &&
 	    !trace_host_silent(&t->host[f->out.file], e->out, e->in))
 		sample(f, e, load);
@@ -356,6 +358,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 	if (e->ins < UINT8_MAX && e->ins++)
 		return;
 	e->in = time;
+	e->absent = t->absent_at;
 	look_at_order(f, e);
 }
 

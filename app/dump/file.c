@@ -19,7 +19,15 @@
 /* Blocks of pcapng: sections, interfaces, frames with their direction, statistics of losses. */
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, SIMPLE = 3, STATISTICS = 5, PACKET = 6 };
-enum { OPT_END, OPT_COMMENT, IF_NAME = 2, SHB_APPLICATION = 4, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
+enum {
+	OPT_END,
+	OPT_COMMENT,
+	IF_NAME = 2,
+	IF_DESCRIPTION = 3,
+	SHB_APPLICATION = 4,
+	IF_TSRESOL = 9,
+	IF_TSOFFSET = 14
+};
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 
 #define MAGIC 0x1a2b3c4du
@@ -39,6 +47,16 @@ static void dump_iface_lane(struct dump_iface *iface)
 	weft_text_copy(iface->lane, sizeof(iface->lane), iface->name, strcspn(iface->name, " "));
 	if (!iface->lane[0])
 		snprintf(iface->lane, sizeof(iface->lane), "?");
+}
+
+/* "raw lane of worker 00deadbeef000000, ...": @return 0 = it names none */
+static uint64_t worker_of(const char *text, size_t len)
+{
+	char start[96];
+	uint64_t id;
+
+	snprintf(start, sizeof(start), "%.*s", (int)(len < 80 ? len : 80), text);
+	return sscanf(start, "raw lane of worker %16" SCNx64, &id) == 1 ? id : 0;
 }
 
 static uint32_t get32(const struct dump_file *file, const uint8_t *p)
@@ -193,6 +211,8 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 		if (code == IF_NAME)
 			weft_text_copy(i->name, sizeof(i->name), data,
 				       strnlen((const char *)data, len));
+		else if (code == IF_DESCRIPTION)
+			i->worker = worker_of((const char *)data, len);
 		else if (code == IF_TSRESOL && len == 1)
 			i->per_second = resolution(data[0]);
 		else if (code == IF_TSOFFSET && len == 8)
@@ -231,6 +251,7 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 		return damaged(file, "a packet of interface %u, of %u", iface, file->num_ifaces);
 	*frame = (struct dump_frame){.data = b->data + 20, .caplen = caplen};
 	frame->iface = (uint16_t)iface;
+	frame->worker = file->iface[iface].worker;
 	frame->len = get32(file, b->data + 16);
 	if (frame->len < caplen)
 		frame->len = caplen;

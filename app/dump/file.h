@@ -37,7 +37,8 @@ struct dump_frame {
 	uint8_t way;  /**< enum dump_way */
 	/** the keys of sealed frames; NULL = none are known */
 	struct dump_keylog *keylog;
-	bool record; /**< a message record (lib/lane_tap.h), not an Ethernet frame */
+	uint64_t worker; /**< whose lane its interface is; 0 = not known */
+	bool record;     /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 	/** in pcapng: a text about it, which has no end mark */
 	const char *comment;
 	uint16_t comment_len;
@@ -48,6 +49,7 @@ struct dump_iface {
 	char lane[48]; /**< its first word */
 	bool ethernet;
 	bool records;        /**< message records of a lane without frames */
+	uint64_t worker;     /**< whose lane it is, by its description; 0 = not known */
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of time; 0 = ns */
 	int64_t offset;      /**< s */

@@ -229,6 +229,50 @@ uint64_t trace_host_time(const struct trace_host *h)
 	return h->last > h->first ? h->last - h->first : 0;
 }
 
+/* ---- polls ---------------------------------------------------------------------------------- */
+
+/*
+ * A frame that a poll did not find came after it, however late the receiver polls next. So a path's
+ * delay has a lower bound, also on a host without a core. Records of one poll have one time, and a
+ * poll that takes fewer frames than a burst leaves none. A worker polls all of its lanes in turn:
+ * between two polls of another lane there was one of this lane.
+ */
+
+#define BURST 32u       /* frames, of the engine */
+#define APART_NS 20000u /* closer records may be of one poll */
+#define NEIGHBOURS 16u  /* interfaces that are checked */
+
+static uint64_t polled_others(const struct trace *t, const struct dump_frame *frame, uint64_t empty)
+{
+	const struct trace_poll *of = &t->poll[frame->file * DUMP_IFACES], *o;
+	unsigned int i;
+
+	for (i = 0; i < NEIGHBOURS; i++) {
+		o = &of[i];
+		if (i != frame->iface && o->worker == frame->worker && o->empty > empty)
+			empty = o->empty;
+	}
+	return empty;
+}
+
+uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, uint64_t time)
+{
+	struct trace_poll *p = &t->poll[frame->file * DUMP_IFACES + frame->iface % DUMP_IFACES];
+
+	if (time > p->time + APART_NS) {
+		p->drained = p->frames < BURST;
+		if (p->drained)
+			p->empty = p->time;
+		p->frames = 0;
+	} else if (time != p->time) {
+		p->frames = 0;
+	}
+	p->worker = frame->worker;
+	p->time = time;
+	p->frames++;
+	return p->drained && p->worker ? polled_others(t, frame, p->empty) : p->empty;
+}
+
 /* ---- unanswered requests -------------------------------------------------------------------- */
 
 /* Requests of hosts before they have a lane, ARP and HELLO, and whether they are answered. */

@@ -20,6 +20,12 @@ void trace_notice(struct trace *t, const struct dump_frame *frame, const struct 
 void trace_host_record(struct trace *t, const struct dump_frame *frame,
 		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
 
+/**
+ * A frame came to an interface.
+ * @return the time of a poll that did not find it, so it came later; 0 = none is known
+ */
+uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, uint64_t time);
+
 /** Was the host silent at any time between these two? */
 bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
 

@@ -443,11 +443,13 @@ struct trace *trace_make(unsigned int num_files)
 	t->flow = calloc(TRACE_FLOWS, sizeof(*t->flow));
 	t->table = malloc(TABLE * sizeof(*t->table));
 	t->host = calloc(num_files, sizeof(*t->host));
+	t->poll = calloc((size_t)num_files * DUMP_IFACES, sizeof(*t->poll));
 	t->pending = trace_pending_make();
 	t->follow = follow_make();
 	t->names = stream_names_make();
 	t->interval = FIRST_INTERVAL_NS;
-	if (!t->flow || !t->table || !t->host || !t->pending || !t->follow || !t->names) {
+	if (!t->flow || !t->table || !t->host || !t->poll || !t->pending || !t->follow ||
+	    !t->names) {
 		trace_free(t);
 		return NULL;
 	}
@@ -469,6 +471,7 @@ void trace_free(struct trace *t)
 	follow_free(t->follow);
 	free(t->names);
 	trace_spans_free(t);
+	free(t->poll);
 	free(t->host);
 	free(t->table);
 	free(t->flow);
@@ -616,6 +619,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 
 	t->now = time;
 	t->sent_at = 0;
+	t->absent_at = frame->way == DUMP_IN ? trace_polled(t, frame, time) : 0;
 	t->fate = UINT64_MAX;
 	t->number = frame->number;
 	t->file = frame->file;

@@ -125,7 +125,8 @@ struct trace_slot {
 struct trace_floor {
 	uint64_t first; /**< when its first frame was sent */
 	int64_t least;
-	uint32_t load; /**< of that frame */
+	int64_t proved; /**< a frame was not there after this time, though its receiver polled */
+	uint32_t load;  /**< of that frame */
 	uint32_t frames;
 };
 
@@ -212,6 +213,15 @@ struct trace_flow {
 struct trace_gap {
 	uint64_t from, to;
 	uint32_t frames;
+};
+
+/** The polls of an interface, as far as received frames show them: host.c. */
+struct trace_poll {
+	uint64_t worker; /**< 0 = not known */
+	uint64_t time;   /**< of the newest frame */
+	uint64_t empty;  /**< a poll of this time or later left no frame, before the newest ones */
+	uint32_t frames; /**< of this time */
+	bool drained;    /**< the poll before these left none */
 };
 
 /** A silence that may be the host's: the frames that come next decide. */
@@ -302,12 +312,14 @@ struct trace {
 	uint32_t *table;   /**< of flows, by connection and token */
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
+	struct trace_poll *poll; /**< by file and interface */
 	struct trace_span *span; /**< by file; NULL = they ran always */
 	const struct survey *survey;
-	uint64_t sent_at; /**< when the frame that was taken last was sent; 0 = not known */
-	uint64_t fate;    /**< its number among fates; UINT64_MAX = none */
-	uint64_t number;  /**< its number in its file */
-	uint8_t file;     /**< of that frame */
+	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */
+	uint64_t absent_at; /**< it came after this time; 0 = not known */
+	uint64_t fate;      /**< its number among fates; UINT64_MAX = none */
+	uint64_t number;    /**< its number in its file */
+	uint8_t file;       /**< of that frame */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
 	uint64_t interval;   /**< of the series, ns */
@@ -350,6 +362,14 @@ struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t ti
 static inline struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
 {
 	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
+}
+
+/** Is @p g from and to the ports of @p f, by both captures? */
+static inline bool trace_same_ports(const struct trace_flow *f, const struct trace_flow *g)
+{
+	return !g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
+	       g->out.file == f->out.file && g->in.iface == f->in.iface &&
+	       g->out.iface == f->out.iface;
 }
 
 /* ---- streams: flows in the same direction that are lanes of one endpoint */

@@ -281,6 +281,170 @@ static void a_silence_is_the_hosts_if_frames_then_come_at_once(void **state)
 	assert_int_equal(silent, 0);
 }
 
+/* ---- delays of busy hosts ------------------------------------------------------------------- */
+
+#define PERIOD_NS 40000000u /* the receiver has a core for the first AWAKE_NS of each */
+#define AWAKE_NS 2000000u
+#define POLL_NS 100000u
+#define SPAN_NS 1000000000u
+#define LONGER_AT 600000000u
+#define LONGER_NS 5000000u
+
+/* When the receiver's next poll is. */
+static uint64_t polled_at(uint64_t time)
+{
+	uint64_t at = (time - BEGIN + POLL_NS - 1) / POLL_NS * POLL_NS, in = at % PERIOD_NS;
+
+	return BEGIN + (in <= AWAKE_NS ? at : at - in + PERIOD_NS);
+}
+
+/* A frame of a lane: the lane's number is that of its interface, and in its connection. */
+static struct built of_lane(uint16_t lane, uint64_t sent)
+{
+	struct built b = build(0, (uint32_t)((sent - BEGIN) / POLL_NS), 200);
+	struct weft_frame_hdr *h = (void *)(b.bytes + HDR_AT);
+
+	h->dst_conn = weft_put32(0x10000 + 2u * lane);
+	h->token = weft_put32(77 + 2u * lane);
+	b.sent = sent;
+	return b;
+}
+
+static void record_lane(struct trace *t, struct built *b, uint16_t lane, uint8_t file, uint8_t way,
+			uint64_t time)
+{
+	struct dump_frame frame = {.data = b->bytes,
+				   .caplen = b->len,
+				   .len = b->len,
+				   .file = file,
+				   .iface = lane,
+				   .worker = 1u + file,
+				   .way = way};
+	struct dump_view view;
+
+	dump_decode(&frame, &view);
+	trace_frame(t, &frame, &view, time);
+}
+
+/* All that comes at this poll, of frames that were sent every POLL_NS on lane 1, every ms on 0. */
+static void poll_lane(struct trace *t, uint16_t lane, uint64_t poll, uint64_t longer)
+{
+	uint64_t sent, every = lane ? POLL_NS : 1000000, delay;
+	struct built b;
+
+	for (sent = BEGIN + 7000 + lane; sent < poll; sent += every) {
+		delay = WAY_NS + (lane == 0 && sent >= BEGIN + LONGER_AT ? longer : 0);
+		if (polled_at(sent + delay) != poll)
+			continue;
+		b = of_lane(lane, sent);
+		record_lane(t, &b, lane, 1, DUMP_IN, poll + lane);
+	}
+}
+
+/* One lane's path takes LONGER_NS more from then on. @return the anomalies */
+static unsigned int of_busy_host(uint64_t longer, struct trace_anomaly *a)
+{
+	struct trace *t = trace_make(2);
+	uint64_t time, at;
+	struct built b;
+	unsigned int n;
+
+	assert_non_null(t);
+	for (time = BEGIN; time < BEGIN + SPAN_NS; time += POLL_NS) {
+		if (polled_at(time) == time) {
+			poll_lane(t, 0, time, longer);
+			poll_lane(t, 1, time, longer);
+		}
+		at = time + 7000;
+		if ((time - BEGIN) % 1000000 == 0) {
+			b = of_lane(0, at);
+			record_lane(t, &b, 0, 0, DUMP_OUT, at);
+		}
+		b = of_lane(1, at + 1);
+		record_lane(t, &b, 1, 0, DUMP_OUT, at + 1);
+	}
+	trace_end(t);
+	n = trace_anomalies(t, a);
+	trace_free(t);
+	return n;
+}
+
+/* The receiver is late by up to 38 ms, and its polls prove that one lane's frames take 5 ms. */
+static void a_longer_path_of_a_busy_host_is_proved_by_its_polls(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	unsigned int i, n, delays = 0;
+
+	(void)state;
+	n = of_busy_host(LONGER_NS, a);
+	for (i = 0; i < trace_verdicts(a, n); i++) {
+		if (a[i].fault != FAULT_DELAY)
+			continue;
+		delays++;
+		assert_true(a[i].of_path);
+		assert_int_equal(a[i].flow, 0);
+		assert_in_range(a[i].time, BEGIN + LONGER_AT, BEGIN + LONGER_AT + PERIOD_NS);
+	}
+	assert_int_equal(delays, 1);
+	n = of_busy_host(0, a);
+	for (i = 0; i < trace_verdicts(a, n); i++)
+		assert_int_not_equal(a[i].fault, FAULT_DELAY);
+}
+
+/* ---- losses that another fault explains ----------------------------------------------------- */
+
+/* The path's MTU falls, and a new connection between the same ports searches for it. */
+static void a_later_connection_meets_the_same_mtu(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	struct trace *t = trace_make(2);
+	struct weft_frame_hdr *h;
+	struct built b;
+	uint32_t i;
+
+	(void)state;
+	assert_non_null(t);
+	for (i = 0; i < 2 * FRAMES; i++) {
+		b = build(0, i, i % 3 ? 200 : i < FRAMES ? 1400 : 1300);
+		h = (void *)(b.bytes + HDR_AT);
+		if (i >= FRAMES) {
+			h->dst_conn = weft_put32(0x20000);
+			h->token = weft_put32(99);
+		}
+		record(t, &b, 0, DUMP_OUT, b.sent);
+		if (i < 300 || b.len == 200)
+			record(t, &b, 1, DUMP_IN, b.sent + WAY_NS);
+	}
+	trace_end(t);
+	assert_int_equal(trace_anomalies(t, a), 1);
+	assert_int_equal(a[0].fault, FAULT_PATH_MTU);
+	trace_free(t);
+}
+
+/* A link goes down: the last frames of one end are lost, and the other end sends on for a while. */
+static void the_last_frames_of_a_lane_meet_its_hole(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	struct trace *t = trace_make(2);
+	struct built b;
+	uint32_t i, dir;
+
+	(void)state;
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		for (dir = 0; dir < (i < 300 ? 2 : 1); dir++) {
+			b = build(dir, i, 200);
+			record(t, &b, (uint8_t)dir, DUMP_OUT, b.sent);
+			if (i < (dir ? 280 : 300))
+				record(t, &b, (uint8_t)!dir, DUMP_IN, b.sent + WAY_NS);
+		}
+	}
+	trace_end(t);
+	assert_int_equal(trace_verdicts(a, trace_anomalies(t, a)), 1);
+	assert_true(a[0].fault == FAULT_LANE_DOWN || a[0].fault == FAULT_BLACKHOLE_ONE_WAY);
+	trace_free(t);
+}
+
 /* What one host alone has seen says nothing about what became of its frames. */
 static void one_capture_names_no_fault(void **state)
 {
@@ -479,6 +643,9 @@ int main(void)
 		cmocka_unit_test(no_fault_hides_another),
 		cmocka_unit_test(little_loss_is_an_observation),
 		cmocka_unit_test(a_silence_is_the_hosts_if_frames_then_come_at_once),
+		cmocka_unit_test(a_longer_path_of_a_busy_host_is_proved_by_its_polls),
+		cmocka_unit_test(a_later_connection_meets_the_same_mtu),
+		cmocka_unit_test(the_last_frames_of_a_lane_meet_its_hole),
 		cmocka_unit_test(one_capture_names_no_fault),
 		cmocka_unit_test(a_drift_needs_stretches_that_agree),
 		cmocka_unit_test(clocks_that_no_frame_contradicts_are_equal),
