@@ -336,6 +336,16 @@ static void prepare_own(struct own *own, const char *text)
 						   sizeof(own->why));
 }
 
+/* Another lane has opened the capture. Its file may have been removed since then. */
+static struct weft_capture *join_running(struct weft_capture *c, struct own *own)
+{
+	weft_capture_filter_free(own->filter);
+	weft_capture_lock(c);
+	own->rc = weft_capture_renew(c, own->why, sizeof(own->why));
+	weft_capture_unlock(c);
+	return own->rc ? NULL : c;
+}
+
 /* Join the capture of the lane's configuration; another lane may have opened it. */
 static void join_own(struct weft_tap *tap, struct own *own)
 {
@@ -345,7 +355,7 @@ static void join_own(struct weft_tap *tap, struct own *own)
 	if (!own->rc) {
 		c = capture_find(own->options.file);
 		if (c)
-			weft_capture_filter_free(own->filter);
+			c = join_running(c, own);
 		else
 			c = open_capture(&own->options, own->filter,
 					 tap->platform == &weft_platform_host, &own->rc, own->why,

@@ -107,6 +107,17 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len)
 	return fd;
 }
 
+bool weft_capture_file_has_name(int fd, const char *name)
+{
+	struct stat ours, named;
+
+	if (fstat(fd, &ours))
+		return true;
+	if (lstat(name, &named))
+		return errno != ENOENT;
+	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
 int weft_capture_file_shift_names(const char *name, unsigned int files)
 {
 	char from[640], to[640];

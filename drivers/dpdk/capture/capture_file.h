@@ -22,6 +22,9 @@
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);
 
+/** Does an open file have this name still? False: it was removed, renamed or replaced. */
+bool weft_capture_file_has_name(int fd, const char *name);
+
 /**
  * Rename NAME to NAME.1, that to NAME.2 and so on, up to NAME.(@p files - 1), which is replaced.
  * @return 0 or a negative errno

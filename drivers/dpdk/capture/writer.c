@@ -109,15 +109,32 @@ static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
 }
 
 /*
- * Begin another file. Frames that were dropped until now count in the old file; the new one counts
- * from 0.
+ * Close the file and begin another one of this name. Frames that were dropped until now count in
+ * the old file; the new one counts from 0.
  */
-static void rotate_file(struct weft_capture *c)
+static int begin_file(struct weft_capture *c, char *why, size_t why_len)
 {
+	int fd = weft_capture_file_open(c->options.file, why, why_len);
 	struct weft_capture_source *s;
 	unsigned int i;
+
+	if (fd < 0)
+		return fd;
+	close(c->out.fd);
+	weft_pcapng_begin(&c->out, fd, NULL);
+	for (i = 0; i < c->num_sources; i++) {
+		s = c->source[i];
+		s->reported = s->dropped_at_stats;
+		s->records = 0;
+		put_interface(c, s);
+	}
+	return 0;
+}
+
+static void rotate_file(struct weft_capture *c)
+{
 	char why[200];
-	int fd, rc;
+	int rc;
 
 	put_statistics(c);
 	flush_file(c);
@@ -135,19 +152,8 @@ static void rotate_file(struct weft_capture *c)
 		capture_fail(c, why);
 		return;
 	}
-	fd = weft_capture_file_open(c->options.file, why, sizeof(why));
-	if (fd < 0) {
+	if (begin_file(c, why, sizeof(why)))
 		capture_fail(c, why);
-		return;
-	}
-	close(c->out.fd);
-	weft_pcapng_begin(&c->out, fd, NULL);
-	for (i = 0; i < c->num_sources; i++) {
-		s = c->source[i];
-		s->reported = s->dropped_at_stats;
-		s->records = 0;
-		put_interface(c, s);
-	}
 }
 
 void weft_capture_settle(struct weft_capture *c)
@@ -243,6 +249,30 @@ unsigned int weft_capture_drain(struct weft_capture *c)
 			i++;
 	}
 	return n;
+}
+
+int weft_capture_renew(struct weft_capture *c, char *why, size_t why_len)
+{
+	struct weft_capture_source *s;
+	unsigned int i;
+	int rc;
+
+	if (weft_capture_file_has_name(c->out.fd, c->options.file))
+		return 0;
+	while (weft_capture_drain(c))
+		;
+	weft_capture_settle(c);
+	for (i = 0; i < c->num_sources; i++) /* all has been reported, or its file had ended */
+		c->source[i]->dropped_at_stats = dropped_of(c->source[i]);
+	rc = begin_file(c, why, why_len);
+	if (rc)
+		return rc;
+	c->why[0] = '\0';
+	for (i = 0; i < c->num_sources; i++) {
+		s = c->source[i];
+		atomic_store_explicit(&s->target.ring->dead, false, memory_order_relaxed);
+	}
+	return 0;
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */

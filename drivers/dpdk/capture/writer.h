@@ -71,5 +71,10 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 unsigned int weft_capture_drain(struct weft_capture *c);
 /** Flush the file, with statistics. */
 void weft_capture_settle(struct weft_capture *c);
+/**
+ * Begin the file again if none of its name exists any more, or another one does.
+ * @return 0, or a negative errno with a sentence
+ */
+int weft_capture_renew(struct weft_capture *c, char *why, size_t why_len);
 
 #endif /* WEFT_CAPTURE_WRITER_H */

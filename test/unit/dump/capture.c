@@ -187,6 +187,48 @@ static void files_are_rotated_by_size(void **state)
 	rte_pktmbuf_free_bulk(m, BURST);
 }
 
+/*
+ * A program that creates a second context finds the capture of its first one, whose file the user
+ * has moved away.
+ *
+ * @behaviour Y28
+ */
+static void a_file_that_was_removed_is_begun_again(void **state)
+{
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	struct weft_capture_state end;
+	struct weft_tap *tap, *later;
+	char moved[80];
+
+	(void)state;
+	snprintf(moved, sizeof(moved), "%s.moved", file);
+	tap = tap_of(file);
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	weft_tap_close(tap);
+	assert_int_equal(rename(file, moved), 0);
+	tap = tap_of(file);
+	for (unsigned int i = 0; i < 3; i++)
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	/* A file that is there is continued. */
+	later = tap_of(file);
+	show(later, &m, 1, 1, WEFT_PCAPNG_OUT);
+	weft_tap_close(later);
+	assert_int_equal(capture_seen(moved).frames, 1);
+	assert_int_equal(capture_seen(file).frames, 4);
+	/* The first lane is open still. */
+	assert_int_equal(unlink(file), 0);
+	later = tap_of(file);
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	show(later, &m, 1, 1, WEFT_PCAPNG_OUT);
+	weft_tap_close(tap);
+	weft_tap_close(later);
+	stop(&end);
+	assert_int_equal(end.frames, 7);
+	assert_int_equal(capture_seen(file).frames, 2);
+	assert_int_equal(capture_seen(file).interfaces, 2);
+	rte_pktmbuf_free(m);
+}
+
 /* @behaviour Y28 */
 static void a_capture_that_cannot_be_leaves_the_lane_alone(void **state)
 {
@@ -555,6 +597,7 @@ int main(void)
 		cmocka_unit_test(what_is_sent_is_in_the_file_or_counted),
 		cmocka_unit_test(it_is_started_filtered_and_stopped_while_frames_pass),
 		cmocka_unit_test(files_are_rotated_by_size),
+		cmocka_unit_test(a_file_that_was_removed_is_begun_again),
 		cmocka_unit_test(a_capture_that_cannot_be_leaves_the_lane_alone),
 		cmocka_unit_test(what_others_made_does_not_get_the_frames),
 		cmocka_unit_test(a_fork_leaves_the_file_to_its_parent),
