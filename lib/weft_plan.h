@@ -42,7 +42,7 @@ WEFT_API void weft_plan_destroy(struct weft_plan *plan);
 enum weft_plan_format {
 	WEFT_PLAN_TABLE = 0, /**< boxes, with the lanes and the threshold below */
 	WEFT_PLAN_CSV =
-		1, /**< min,max,protocol,lanes,shares; then threshold.rma.* and threshold.am.* */
+		1, /**< min,max,protocol,lanes,shares,version; then lines threshold.NAME=VALUE */
 	WEFT_PLAN_TEXT = 2, /**< text */
 };
 

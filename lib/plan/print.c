@@ -547,6 +547,8 @@ static void csv_threshold(const struct weft_plan *plan, FILE *out, const struct 
 	fprintf(out, "\nthreshold.%s.rule=%s\n", name, weft_thresh_rule_names[t.rule]);
 }
 
+#define CSV_VERSION 1u /* doc/formats.md */
+
 static void print_csv(const struct weft_plan *plan, FILE *out, const struct weft_proto_key *key,
 		      const struct weft_proto_select *sel)
 {
@@ -554,7 +556,7 @@ static void print_csv(const struct weft_plan *plan, FILE *out, const struct weft
 	char lanes[1100];
 	size_t min = 0;
 
-	fputs("min,max,protocol,lanes,shares\n", out);
+	fputs("min,max,protocol,lanes,shares,version\n", out);
 	for (unsigned int i = 0; i < sel->num && sel->ranges[i].proto; i++) {
 		const struct weft_proto_range *r = &sel->ranges[i];
 		const char *plus = "";
@@ -566,7 +568,7 @@ static void print_csv(const struct weft_plan *plan, FILE *out, const struct weft
 			lane_names(plan, cv.lanes, "+", lanes, sizeof(lanes)));
 		for (uint32_t m = cv.lanes; m; m &= m - 1, plus = "+")
 			fprintf(out, "%s%.9g", plus, cv.share[__builtin_ctz(m)]);
-		fputc('\n', out);
+		fprintf(out, ",%u\n", CSV_VERSION);
 		min = r->max + 1;
 	}
 	if (!((WEFT_OPS_TAG | WEFT_OPS_AM) >> key->op & 1))

@@ -308,6 +308,35 @@ def weft_dump_csv():
     all_seen('weft-dump --csv', 'weft-dump --messages --csv')
 
 
+def check_thresholds(lines):
+    fields = TABLES['weft-info protocols --format csv, thresholds']
+    assert [line.split('=')[0] for line in lines] == list(fields), lines
+    for line in lines:
+        name, value = line.split('=')
+        if value == 'none':
+            assert fields[name].when == 'some', line
+            continue
+        seen['weft-info protocols --format csv, thresholds'].add(name)
+        if fields[name].type != 'text':
+            check_type(name, fields[name], number_of(value))
+
+
+# @behaviour T50
+def weft_info_protocols_csv():
+    profile = os.path.join(ROOT, 'examples', 'profiles', 'roce-100g.ini')
+    for op in 'tag_send', 'am_send', 'put', 'amo':
+        done = subprocess.run([program('weft-info'), 'protocols', '--lanes', profile, '--format',
+                               'csv', '--op', op], stdout=subprocess.PIPE, text=True, check=True,
+                              timeout=60)
+        rows, _, rest = done.stdout.partition('threshold')
+        assert bool(rest) == (op in ('tag_send', 'am_send')), done.stdout
+        rows = check_csv('weft-info protocols --format csv', rows)
+        assert all(row[-1] == '1' for row in rows[1:]), rows
+        if rest:
+            check_thresholds(('threshold' + rest).splitlines())
+    all_seen('weft-info protocols --format csv', 'weft-info protocols --format csv, thresholds')
+
+
 def row_of_metric(name):
     rows = TABLES['weft-info --metrics']
     matches = [row for row in rows if re.fullmatch(row.replace('*', '.+'), name)]
@@ -415,5 +444,5 @@ def what_differs_is_noticed():
 
 
 tap.run([units_are_those_of_the_names, weft_perf_json, weft_perf_csv, weft_dump_json,
-         weft_dump_json_of_messages_and_frames, weft_dump_csv, weft_info_metrics,
-         what_differs_is_noticed])
+         weft_dump_json_of_messages_and_frames, weft_dump_csv, weft_info_protocols_csv,
+         weft_info_metrics, what_differs_is_noticed])

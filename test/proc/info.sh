@@ -40,10 +40,10 @@ has() {
 # From 0 to inf without a gap, lanes and shares of one length, shares that sum to 1.
 csv_rows() {
 	awk -F, '
-	NR == 1 { if ($0 != "min,max,protocol,lanes,shares") exit bad = 1; next }
+	NR == 1 { if ($0 != "min,max,protocol,lanes,shares,version") exit bad = 1; next }
 	/^threshold/ { exit }
 	{
-		if (NF != 5 || $1 != next_min) exit bad = 1
+		if (NF != 6 || $1 != next_min || $6 != 1) exit bad = 1
 		n = split($5, share, "+"); if (split($4, lane, "+") != n) exit bad = 1
 		sum = 0; for (i = 1; i <= n; i++) sum += share[i]
 		if (sum < 0.999999 || sum > 1.000001) exit bad = 1
