@@ -294,6 +294,68 @@ static void report_select(const struct weft_ep_config *config, unsigned int set,
 	}
 }
 
+/* A choice that takes this part longer than the model's is reported. */
+#define COSTLY 1.2
+
+/* The protocol that carries this length, and its time in us; NULL = none does. */
+static const struct weft_proto *costed(const struct weft_model *m,
+				       const struct weft_proto_select *sel,
+				       const struct weft_proto_key *key, size_t length, double *us)
+{
+	const struct weft_proto *proto = weft_proto_lookup(sel, length);
+	struct weft_curve cv;
+
+	if (!proto || weft_proto_curve(m, key, proto, &cv) < 0)
+		return NULL;
+	*us = weft_curve_at(&cv, length) * 1e6;
+	return proto;
+}
+
+/*
+ * The threshold that the user has set, where the model makes another choice for sends of this
+ * length. @p model: with the model's own threshold in its place
+ */
+static void report_cost(const struct weft_ep_config *config, unsigned int set,
+			const struct weft_model *model, size_t value, size_t length,
+			void (*cb)(const char *text, void *arg), void *cb_arg)
+{
+	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, weft_buf_usual(WEFT_OP_TAG_SEND)};
+	const struct weft_proto *own, *best;
+	struct weft_proto_select sel;
+	char text[192], number[32];
+	double own_us = 0, best_us = 0;
+
+	if (weft_proto_choose(model, &key, &sel, NULL, 0) < 0)
+		return;
+	own = costed(&config->model, &config->select[key.op][key.buf], &key, length, &own_us);
+	best = costed(model, &sel, &key, length, &best_us);
+	if (!own || !best || own == best || own_us < COSTLY * best_us)
+		return;
+	snprintf(number, sizeof(number), "%zu", value);
+	snprintf(text, sizeof(text),
+		 "set %u, RNDV_THRESH=%s: sends of %zu bytes by %s take %.1f us, by %s %.1f us",
+		 set, value == WEFT_CONF_INF ? "inf" : number, length, own->name, own_us,
+		 best->name, best_us);
+	cb(text, cb_arg);
+}
+
+/* Of the lengths that the worker has sent, the mean of each class. */
+static void report_costs(const struct weft_worker *w, const struct weft_ep_config *config,
+			 unsigned int set, void (*cb)(const char *text, void *arg), void *cb_arg)
+{
+	struct weft_model model = config->model;
+	size_t length, value = model.conf.rndv_thresh;
+
+	if (value == WEFT_CONF_AUTO || value == WEFT_CONF_MODEL)
+		return;
+	model.conf.rndv_thresh = WEFT_CONF_MODEL;
+	for (unsigned int i = 0; i < WEFT_LATENCY_SIZES; i++) {
+		length = weft_latency_mean_size(&w->msg->stalls, i);
+		if (length)
+			report_cost(config, set, &model, value, length, cb, cb_arg);
+	}
+}
+
 /* Endpoints with equal lanes share one set of thresholds. */
 static void report_thresholds(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg)
 {
@@ -303,6 +365,7 @@ static void report_thresholds(void *arg, void (*cb)(const char *text, void *arg)
 
 	weft_worker_lock(w);
 	LIST_FOREACH(config, &w->msg->configs, link) {
+		report_costs(w, config, set, cb, cb_arg);
 		for (op = 0; op < WEFT_OP_LAST; op++)
 			report_select(config, set, (enum weft_op)op, cb, cb_arg);
 		set++;

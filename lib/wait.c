@@ -48,7 +48,7 @@ int weft_wait_fd_of(struct weft_lane_iface *iface)
 
 static int epoll_add(const struct weft_wait *wait, int fd)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
 	return epoll_ctl(wait->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
@@ -206,10 +206,21 @@ static void disarm_ifaces(struct weft_worker *w)
 	wait->armed_ifaces = 0;
 }
 
+/* Sleep, or with @p timeout 0 only look. @return 1: only the timer is readable; 0; or an error */
+static int wait_events(const struct weft_wait *wait, int timeout)
+{
+	struct epoll_event ev[2];
+	int n = epoll_wait(wait->epoll, ev, 2, timeout);
+
+	return n < 0 ? -errno : n == 1 && ev[0].data.fd == wait->timer;
+}
+
 void weft_wait_disarm(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
 
+	/* The thread may have waited for a core since it woke: a frame of that time is not late. */
+	wait->by_timer = wait->by_timer && wait_events(wait, 0) == 1;
 	wait->others =
 		w->multi && (wait->sleepers > 0 || !pthread_equal(wait->armer, pthread_self()));
 	if (!wait->others)
@@ -345,7 +356,29 @@ static int arm_lanes(struct weft_worker *w, uint64_t due)
 		return rc;
 	}
 	w->armed = true;
+	wait->armed_at = now;
+	wait->by_timer = false;
 	return 0;
+}
+
+/* Lanes without a descriptor are polled by the timer: they are no evidence. */
+static bool all_wake(const struct weft_worker *w)
+{
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (!(w->wait->in_epoll >> i & 1) &&
+		    !(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			return false;
+	return true;
+}
+
+void weft_wait_found(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+
+	if (!wait->by_timer || !all_wake(w))
+		return;
+	w->count.wake_lost++;
+	w->count.wake_lost_ns += w->now - wait->armed_at;
 }
 
 void weft_wait_after(struct weft_worker *w, unsigned int n)
@@ -507,7 +540,6 @@ static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until
 static int sleep_until(struct weft_worker *w, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
-	struct epoll_event ev;
 	uint64_t wakeups;
 	int rc;
 
@@ -525,8 +557,10 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 		await_leaving(w, wakeups, until);
 	if (rc != 0)
 		return rc;
-	rc = epoll_wait(wait->epoll, &ev, 1, -1) < 0 ? -errno : 0;
+	rc = wait_events(wait, -1);
 	weft_worker_lock(w);
+	wait->by_timer = rc == 1;
+	rc = rc > 0 ? 0 : rc;
 	wait->armer = pthread_self(); /* its progress call is its own */
 	if (rc == 0 && wait->roused)
 		rc = -EALREADY;

@@ -33,6 +33,8 @@
 
 /** A progress call begins while the worker is armed: disarm the lanes. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
+/** A progress call that began with an armed worker has found events of its lanes. Locked. */
+void weft_wait_found(struct weft_worker *w);
 /** A progress call that began with an armed worker ends, after @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: it cannot wake. */

@@ -518,6 +518,8 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
 			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
+	if (__builtin_expect(armed && n > 0, 0))
+		weft_wait_found(w);
 	if (__builtin_expect(step > LATE_NS && !armed && step <= INT64_MAX, 0))
 		count_late(w, step, n > 0);
 	/* Connections send first, because queued messages use all the room of the lanes. */

@@ -17,6 +17,9 @@
 #define FINDINGS 64u
 /* A smaller share of the time, in percent, limits nothing. */
 #define LEAST 5.0
+/* Classes of lengths, and steps of times, in the counters of latencies (lib/msg/request.h). */
+#define SIZES 5u
+#define STEPS 11u
 
 /* ---- the kernel's times --------------------------------------------------------------------- */
 
@@ -380,7 +383,7 @@ static void print_lanes(const struct why *y)
 	}
 }
 
-/* ---- the worker and its host ---------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------- */
 
 static void look_at_messages(struct why *y)
 {
@@ -404,14 +407,79 @@ static void look_at_messages(struct why *y)
 		      refused);
 }
 
+/* ---- thresholds ----------------------------------------------------------------------------- */
+
+static const size_t class_ends[] = {64, 4096, 65536, 1048576}; /* the last class has no end */
+
+/* Sends that ended after their call: those of the class of @p length, in percent of all. */
+static double share_of_class(const struct why *y, size_t length)
+{
+	unsigned int of = 0;
+	double one, in = 0, all = 0;
+	char name[40];
+
+	while (of < SIZES - 1 && length > class_ends[of])
+		of++;
+	for (unsigned int i = 0; i < SIZES; i++) {
+		for (unsigned int k = 0; k < STEPS; k++) {
+			snprintf(name, sizeof(name), "latency/size%u/step%u", i, k);
+			one = grown(y, &y->worker, name);
+			in += i == of ? one : 0;
+			all += one;
+		}
+	}
+	return all > 0 ? in / all * 100 : 0;
+}
+
+/* A line of /weft/thresholds about a threshold of the user's. Other lines are about all others. */
+static void on_threshold(const char *name, const char *text, bool is_number, void *arg)
+{
+	char setting[20], value[24], own[20], best[20];
+	double own_us, best_us;
+	struct why *y = arg;
+	unsigned int set;
+	size_t length;
+
+	(void)name;
+	if (is_number ||
+	    sscanf(text,
+		   "set %u, %19[A-Z_]=%23[^:]: sends of %zu bytes by %19s take %lf us, by %19s "
+		   "%lf us",
+		   &set, setting, value, &length, own, &own_us, best, &best_us) != 8)
+		return;
+	found(y, share_of_class(y, length),
+	      "WEFT_%s=%s makes sends of %zu bytes go by %s, which takes %.1f us by the model: %s "
+	      "takes %.1f us",
+	      setting, value, length, own, own_us, best, best_us);
+}
+
+static void look_at_thresholds(struct why *y, struct query_process *p)
+{
+	static char answer[QUERY_ANSWER];
+	char command[64];
+
+	snprintf(command, sizeof(command), "/weft/thresholds,%.16s", y->worker.worker);
+	if (query(p, command, answer))
+		query_walk(answer, on_threshold, y);
+}
+
+/* ---- the host ------------------------------------------------------------------------------- */
+
 /* @p host: between the samples. @p other: has used its CPU most, or NULL */
 static void look_at_host(struct why *y, const struct host_times *host, const struct process *other,
 			 double seconds)
 {
 	double late = share_of(y, &y->worker, "progress/late_work_ns"),
 	       waits = host->waits / seconds * 100, steal = host->steal / seconds * 100;
+	double lost = grown(y, &y->worker, "progress/wake_lost"),
+	       lost_ns = grown(y, &y->worker, "progress/wake_lost_ns");
 	char most[80] = "";
 
+	if (lost > 0)
+		found(y, lost_ns / y->ns * 100,
+		      "frames came, and no port woke the sleeping program (lost wake-up): %.0f "
+		      "sleeps went on until their timer, for %.1f ms each",
+		      lost, lost_ns / lost / 1e6);
 	if (other)
 		snprintf(most, sizeof(most), ", most of it process %ld, %s", other->pid,
 			 other->name);
@@ -429,9 +497,6 @@ static void look_at_host(struct why *y, const struct host_times *host, const str
 }
 
 /* ---- latencies ------------------------------------------------------------------------------ */
-
-#define SIZES 5u
-#define STEPS 11u
 
 static const char *within(unsigned int step, char text[24])
 {
@@ -538,12 +603,13 @@ static void print_findings(struct why *y)
 	printf("\n");
 }
 
-static void print_worker(struct why *y, const struct query_process *p,
-			 const struct host_times *host, const struct process *other, double seconds)
+static void print_worker(struct why *y, struct query_process *p, const struct host_times *host,
+			 const struct process *other, double seconds)
 {
 	printf("process %ld %s, worker %.8s, over %.1f s:\n", p->pid, p->program, y->worker.worker,
 	       y->ns * 1e-9);
 	look_at_messages(y);
+	look_at_thresholds(y, p);
 	look_at_host(y, host, other, seconds);
 	look_at_rails(y);
 	for (unsigned int i = 0; i < y->b->num; i++)
@@ -555,8 +621,8 @@ static void print_worker(struct why *y, const struct query_process *p,
 }
 
 /* @return the process that has this worker; NULL: it gave no earlier answer */
-static const struct query_process *process_of(const struct query_process *list, unsigned int n,
-					      const struct sample *s)
+static struct query_process *process_of(struct query_process *list, unsigned int n,
+					const struct sample *s)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (list[i].pid == s->pid && list[i].fd >= 0)
@@ -585,7 +651,7 @@ int info_why(struct query_process *list, unsigned int n)
 	static struct roce_counters device_before, device_after;
 	static struct host_times before[QUERY_PROCESSES], after[QUERY_PROCESSES];
 	const struct timespec second = {.tv_sec = 1};
-	const struct query_process *p;
+	struct query_process *p;
 	double begin, seconds;
 	bool any = false;
 

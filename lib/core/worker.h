@@ -43,6 +43,8 @@ struct weft_wait {
 	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
 	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
 	uint64_t timer_at;     /* time of the timer; NEVER = not set */
+	uint64_t armed_at;     /* when it was armed last */
+	bool by_timer;         /* the timer alone has ended the sleep */
 	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
 	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
 	pthread_t armer;       /* thread that armed it */
@@ -89,7 +91,10 @@ void weft_wait_rouse(struct weft_worker *w);
 	X(late, "progress.late", "Progress calls more than 200 us after the one before.")        \
 	X(late_ns, "progress.late_ns", "ns from the call before to a late one, without sleeps.") \
 	X(late_work_ns, "progress.late_work_ns",                                                 \
-	  "ns of progress.late_ns after which messages or acknowledgements were waiting.")
+	  "ns of progress.late_ns after which messages or acknowledgements were waiting.")       \
+	X(wake_lost, "progress.wake_lost",                                                       \
+	  "Sleeps that the timer ended, while frames were there: no port had woken the worker.") \
+	X(wake_lost_ns, "progress.wake_lost_ns", "ns of these sleeps.")
 
 /** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {

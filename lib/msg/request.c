@@ -598,6 +598,16 @@ void weft_latency_end(const struct weft_request *req)
 	while (size < WEFT_LATENCY_SIZES - 1 && req->dt.length > sizes[size])
 		size++;
 	req->mw->stalls.latency[size][step_of(req->mw->worker->now - req->send.begin)]++;
+	req->mw->stalls.bytes[size] += req->dt.length;
+}
+
+size_t weft_latency_mean_size(const struct weft_stalls *s, unsigned int size)
+{
+	uint64_t sends = 0;
+
+	for (unsigned int k = 0; k < WEFT_LATENCY_STEPS; k++)
+		sends += s->latency[size][k];
+	return sends ? (size_t)(s->bytes[size] / sends) : 0;
 }
 
 /* ------------------------------------------------------------------ counters */

@@ -457,6 +457,7 @@ struct weft_stalls {
 	uint64_t ns[WEFT_STALLS];
 	/** Sends that were not complete inside their call. */
 	uint64_t latency[WEFT_LATENCY_SIZES][WEFT_LATENCY_STEPS];
+	uint64_t bytes[WEFT_LATENCY_SIZES]; /**< of these sends */
 };
 
 /** The state of @p me's queue has changed, or may have. */
@@ -482,6 +483,8 @@ static inline void weft_stall_progress(struct weft_stalls *s, uint64_t now)
  */
 void weft_latency_begin(struct weft_request *req);
 void weft_latency_end(const struct weft_request *req);
+/** The mean length of the sends of a class; 0 = there was none, or all were empty. */
+size_t weft_latency_mean_size(const struct weft_stalls *s, unsigned int size);
 
 extern const struct weft_lane_counter weft_stall_counter_help[];
 void weft_stall_counters(const struct weft_stalls *s, weft_lane_counter_cb cb, void *arg);

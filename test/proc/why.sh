@@ -183,6 +183,38 @@ until_alive() {
 	return 1
 }
 
+# The user's threshold is far below the model's, and one at the model's is no finding.
+wrong_threshold() {
+	local rc=0
+	stream -s 16k -S RNDV_THRESH=64 || return 1
+	why && finds 90 "WEFT_RNDV_THRESH=64 makes sends of 16384 bytes go by rndv/[a-z]+, " || rc=1
+	end
+	[ $rc = 0 ] && stream -s 16k -S RNDV_THRESH=model || return 1
+	why && [ "$(share "WEFT_RNDV_THRESH")" = 0 ] || rc=1
+	end
+	return $rc
+}
+
+# Two processes that sleep. The client's is never woken by its port: each sleep lasts until a timer.
+lost_wake_up() {
+	local rc=0
+	new_pair 1
+	start_server "$perf" || return 1
+	client_run=(env LD_PRELOAD="$build/test/proc/libproc_deaf_port.so")
+	start_client -t tag_lat -s 8 -n 1000000000 --sleep || rc=1
+	client_run=()
+	[ $rc != 0 ] || {
+		why && finds 30 "frames came, and no port woke the sleeping program"
+	} || rc=1
+	end
+	[ $rc = 0 ] || return 1
+	new_pair 1
+	start_server "$perf" && start_client -t tag_lat -s 8 -n 1000000000 --sleep || return 1
+	why && [ "$(share "frames came, and no port woke")" = 0 ] || rc=1
+	end
+	return $rc
+}
+
 # The server is stopped for 0.3 s of each second: its own acknowledgements report this.
 peer_without_cpu() {
 	local rc=0 i server stops
@@ -243,6 +275,10 @@ else
 fi
 # @behaviour T47
 check "messages without a receive are named" unexpected_messages
+# @behaviour T47
+check "a threshold that the model would place elsewhere is named" wrong_threshold
+# @behaviour T47
+check "a port that wakes no sleeping program is named" lost_wake_up
 # @behaviour T47
 check "a slow rail is named" slow_rail
 # @behaviour T47
