@@ -201,6 +201,50 @@ def withdrawn_credit_is_expert_information():
     assert rows == [['2', '2048']], rows
 
 
+def lane_frame(way, seq, kind, message):
+    """A DATA frame with one message."""
+    body = struct.pack('<HBB', len(message), kind, 0) + message
+    return bytes(12) + b'\x88\xb5' + struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, 7, 0,
+                                                 42 + len(body), 1 + way, 2 + way, seq, 4, 5, 0,
+                                                 0, seq, 7, 8, 9) + body
+
+
+def wireup(way, kind, records=b''):
+    """Of the workers 1 and 2, in the direction @way."""
+    return struct.pack('<BBBBIQQIIIIHHHHQQ', kind, 3, 0, 0, 5, 1 + way, 2 - way, 0, 0, 0, 0, 0, 0,
+                       len(records), 0, 6, 7) + records
+
+
+def spent_credit_is_expert_information():
+    """Bytes, and the number of messages that take none, over a wire-up and a CREDIT."""
+    first = struct.pack('<QIII', 1000, 100, 3, 100)
+    eager = struct.pack('<IQ', 0, 1)
+    rts = struct.pack('<IQQIII', 0, 1, 500, 0, 0, 0)
+    frames = [
+        lane_frame(0, 1, 1, wireup(0, 1)),  # REQ
+        lane_frame(1, 1, 1, wireup(1, 2, struct.pack('<HH', 4, len(first)) + first)),  # REP
+        lane_frame(0, 2, 2, eager + bytes(8)),
+        lane_frame(0, 3, 2, eager + bytes(600)),
+        lane_frame(0, 4, 6, rts),  # 5: shorter than what was sent whole, and 400 bytes are left
+        lane_frame(0, 5, 2, eager + bytes(8)),  # 6: the third of three
+        lane_frame(0, 5, 2, eager + bytes(8)),  # a duplicate
+        lane_frame(1, 2, 11, struct.pack('<QIII', 1200, 100, 5, 100)),  # CREDIT
+        lane_frame(0, 6, 2, eager + bytes(8)),
+        lane_frame(0, 7, 2, eager + bytes(400)),  # 10: 200 bytes are left
+        lane_frame(0, 8, 2, struct.pack('<IQ', 99, 1)),  # 11: the last sequence, and the fifth
+    ]
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0))
+    for frame in frames:
+        out += block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame)
+    with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
+        file.write(out)
+        file.flush()
+        assert {'wireup', 'eager', 'rts', 'credit'} <= compare(file.name)
+        rows = rows_of(file.name, '-Y', 'weft.expert.credit_spent', '-e', 'frame.number')
+    assert rows == [['5'], ['6'], ['10'], ['11']], rows
+
+
 SEALED = [
     # Program, test, and kinds of frames that its capture has to hold.
     ('lane_sealed', 'every_mode_seals_all_frames', 'PROBE PROBE_ACK READY READY_ACK DATA ACK'),
@@ -473,7 +517,7 @@ def main():
             [what_the_simulator_does_not_send, messages_of_shared_memory,
              messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
              colours_connections_and_flows, missing_frames_and_answers,
-             withdrawn_credit_is_expert_information,
+             withdrawn_credit_is_expert_information, spent_credit_is_expert_information,
              the_build_makes_it_of_template_and_wire_def, a_filter_gives_what_all_fields_give])
 
 
