@@ -56,15 +56,16 @@ def variants_are_features():
 
 
 def both_packagings_have_the_same_files():
-    """Files below bin, completions and pages, which %files and debian/*.install name one by one."""
+    """Programs, completions and pages, which %files and debian/*.install name one by one."""
     debian = ''.join(read(p) for p in glob.glob('debian/*.install', root_dir=ROOT))
     spec = re.sub(r'%{_bindir}', '/usr/bin', read(SPEC).split('\n%files\n')[1])
     spec = spec.replace('%{_datadir}', '/usr/share').replace('%{_mandir}', '/usr/share/man')
+    spec = spec.replace('%{_libdir}', '/usr/lib/*')
     found = []
     for text in (debian, spec):
         found.append(set(re.findall(r'usr/(bin/[\w-]+|share/bash-completion/completions/[\w-]+|'
-                                    r'share/man/man1/[\w-]+)', text)))
-        assert len(found[-1]) == 24, sorted(found[-1])
+                                    r'share/man/man1/[\w-]+|lib/\*/weft/[\w-]+)', text)))
+        assert len(found[-1]) == 25, sorted(found[-1])
     same(*found)
 
 
