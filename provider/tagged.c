@@ -40,18 +40,13 @@ static struct wfi_op *new_op(struct wfi_ep *ep, const struct fi_msg_tagged *msg)
 	return op;
 }
 
-static int keep(struct wfi_ep *ep, void *context, struct weft_message *message,
-		const struct weft_completion *about)
+static void keep(struct wfi_ep *ep, struct wfi_claim *claim, void *context,
+		 struct weft_message *message, const struct weft_completion *about)
 {
-	struct wfi_claim *claim = calloc(1, sizeof(*claim));
-
-	if (!claim)
-		return -FI_ENOMEM;
 	claim->context = context;
 	claim->message = message;
 	claim->about = *about;
 	LIST_INSERT_HEAD(&ep->claims, claim, entry);
-	return 0;
 }
 
 /* There is such a message, described by @p c. */
@@ -62,13 +57,42 @@ static void found(struct wfi_op *op, struct weft_completion *c)
 	wfi_op_received(op, c);
 }
 
+/*
+ * Programs repeat probes without end. So a probe that finds nothing returns the error with which
+ * the peer failed. @return of weft_tag_probe(), or @p dead < 0
+ */
+static int probe(const struct fi_msg_tagged *msg, struct wfi_peer *peer,
+		 const struct weft_op_params *params, struct weft_message **message,
+		 struct weft_completion *c, int *dead)
+{
+	int rc;
+
+	*dead = 0;
+	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, params, message, c);
+	if (rc == -ENOMSG) {
+		wfi_progress();
+		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, params, message, c);
+	}
+	if (rc != -ENOMSG || !peer)
+		return rc;
+	*dead = wfi_peer_connect(peer);
+	if (*dead >= 0)
+		return rc;
+	wfi_progress_all(); /* messages that it has sent may be in the lanes */
+	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, params, message, c);
+	if (rc != -ENOMSG)
+		*dead = 0;
+	return rc;
+}
+
 /* Receives with FI_PEEK and FI_DISCARD. Locked. */
 static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	bool take = flags & (FI_CLAIM | FI_DISCARD), claimed = take && !(flags & FI_DISCARD);
 	struct weft_op_params params = {.size = sizeof(params)};
 	struct weft_completion c = {.size = sizeof(c)};
-	bool take = flags & (FI_CLAIM | FI_DISCARD);
 	struct weft_message *message = NULL;
+	struct wfi_claim *claim = NULL;
 	struct wfi_peer *peer;
 	struct wfi_op *op;
 	int rc, dead;
@@ -76,27 +100,23 @@ static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, 
 	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &peer);
 	if (rc < 0)
 		return rc;
+	/* Before the probe: a message that is taken cannot be put back. */
+	if (claimed) {
+		claim = calloc(1, sizeof(*claim));
+		if (!claim)
+			return -FI_ENOMEM;
+	}
 	op = new_op(ep, msg);
-	if (!op)
+	if (!op) {
+		free(claim);
 		return -FI_EAGAIN;
-	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
-			    take ? &message : NULL, &c);
-	if (rc == -ENOMSG) {
-		wfi_progress();
-		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
-				    take ? &message : NULL, &c);
 	}
-	/*
-	 * Programs repeat probes without end. So a probe that finds nothing returns the error with
-	 * which the peer failed.
-	 */
-	dead = rc == -ENOMSG && peer ? wfi_peer_connect(peer) : 0;
+	rc = probe(msg, peer, &params, take ? &message : NULL, &c, &dead);
+	if (claimed && rc == 0 && message)
+		keep(ep, claim, msg->context, message, &c);
+	else
+		free(claim);
 	if (dead < 0) {
-		wfi_progress_all(); /* messages that it has sent may be in the lanes */
-		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
-				    take ? &message : NULL, &c);
-	}
-	if (dead < 0 && rc == -ENOMSG) {
 		wfi_op_drop(op);
 		return dead;
 	}
@@ -105,15 +125,8 @@ static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, 
 		wfi_op_received(op, &c);
 		return 0;
 	}
-	if (message && flags & FI_DISCARD) {
+	if (message && !claimed)
 		weft_tag_msg_drop(wfi.worker, message);
-	} else if (message && keep(ep, msg->context, message, &c) < 0) {
-		/* The message cannot be put back. It is lost, although its send succeeds. */
-		weft_tag_msg_drop(wfi.worker, message);
-		c.status = -ENOMEM;
-		wfi_op_received(op, &c);
-		return 0;
-	}
 	found(op, &c);
 	return 0;
 }
