@@ -80,7 +80,10 @@ static inline bool wfi_cq_empty(const struct wfi_cq *cq)
 	return cq->head == cq->tail;
 }
 
-/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
+/**
+ * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the queue first; -FI_EINVAL: the
+ * queue cannot be waited for; or another error
+ */
 int wfi_cq_trywait(struct wfi_cq *cq);
 
 /* ------------------------------------------------------------------ counters */
@@ -134,7 +137,9 @@ int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
 void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 
-/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
+/**
+ * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the queue first; or another error
+ */
 int wfi_eq_trywait(struct wfi_eq *eq);
 
 #endif /* WFI_COMPLETION_H */

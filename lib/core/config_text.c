@@ -569,8 +569,12 @@ int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, co
 	char what[160], low[32], high[32];
 	int rc = set_value(conf, opt, text);
 
-	if (rc == 0 || rc == -ENOMEM)
+	if (rc == 0)
+		return 0;
+	if (rc == -ENOMEM) {
+		snprintf(why, why_len, "no memory for the value of %s", name);
 		return rc;
+	}
 	if (rc == -ERANGE) {
 		print_bound(opt, opt->min, low, sizeof(low));
 		if (opt->max > 0)

@@ -323,7 +323,7 @@ static int cache_start(struct weft_regcache *rc, char *why, size_t why_len)
 	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
 
-/* At the first miss; slow is held. */
+/* At the first miss; rc->slow is held. */
 static void try_start(struct weft_regcache *rc)
 {
 	char why[256] = "";
@@ -425,8 +425,8 @@ struct evicted {
 };
 
 /*
- * Evict the least recently used entry; slow and lock are held. @return its bytes, 0 = all are in
- * use, or MAX_EVICT is reached
+ * Evict the least recently used entry; rc->slow and rc->lock are held. @return its bytes, 0 = all
+ * are in use, or MAX_EVICT is reached
  */
 static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 {
@@ -447,7 +447,8 @@ static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 
 /*
  * An entry with these pages is gone. Stop watching their mappings if no other entry is in them.
- * slow is held, so no entry is added in the meantime; lock is not, since fopen() calls malloc().
+ * rc->slow is held, so no entry is added in the meantime. rc->lock is not held, since fopen() calls
+ * malloc().
  */
 static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pages)
 {
@@ -466,7 +467,7 @@ static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pa
 		weft_uffd_unwatch(rc->watch.uffd, rest.start, rest.end);
 }
 
-/* Unlock lock, and stop watching pages without entries. slow stays held. */
+/* Unlock rc->lock, and stop watching pages without entries. rc->slow stays held. */
 static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 {
 	unsigned int i;
@@ -476,7 +477,7 @@ static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 		end_watch(rc, &out->range[i]);
 }
 
-/* Make room for @p bytes in one more entry; slow and lock are held. */
+/* Make room for @p bytes in one more entry; rc->slow and rc->lock are held. */
 static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *out)
 {
 	const struct weft_conf *conf = rc->ctx->conf;
@@ -504,7 +505,9 @@ static bool has_idle(struct weft_regcache *rc, size_t bytes)
 	return sum >= bytes;
 }
 
-/* Locked memory is exhausted: evict entries of @bytes, as far as there are any. slow is held. */
+/*
+ * Locked memory is exhausted: evict entries of @bytes, as far as there are any. rc->slow is held.
+ */
 static void give_back(struct weft_regcache *rc, size_t bytes)
 {
 	struct evicted out = {.num = 0};
@@ -606,7 +609,7 @@ static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end
 /*
  * As weft_mem_make(). Memory registered by idle entries must not cause a failure: evict entries if
  * that may help. First evict the known excess; if that is not enough, as much as the new
- * registration needs. slow is held.
+ * registration needs. rc->slow is held.
  */
 static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
 			  unsigned int access, struct weft_mem **mem)
@@ -629,7 +632,7 @@ static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t e
 	return err;
 }
 
-/* slow is held. */
+/* rc->slow is held. */
 static int cache_miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		      struct weft_mem **mem)
 {

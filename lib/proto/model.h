@@ -9,9 +9,10 @@
  *
  * - **once** terms count once per message, whatever its length (envelopes, latency, registration);
  * - **round** terms count for one round of fragments (one fragment on each lane), and have another
- *   value when the whole message is one fragment on one lane. Stages belong to a *resource*: the
- *   sender's CPU, the wire, the receiver's CPU. Rounds overlap. The first round counts all
- *   resources, later ones only the slowest: there the line has a bend.
+ *   value when the whole message is one fragment on one lane.
+ *
+ * Stages belong to a *resource*: the sender's CPU, the wire, the receiver's CPU. Rounds overlap.
+ * The first round counts all resources, later ones only the slowest: there the line has a bend.
  *
  * Units: seconds, bytes, bytes per second.
  */

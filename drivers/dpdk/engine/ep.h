@@ -3,9 +3,9 @@
  * @file engine/ep.h
  * Operations of an endpoint that are not on the hot path. lane.h has their contracts.
  *
- * The last two end a connection whose messages must not be lost. Each side first stops and reports
- * what it has received, then takes back the messages that the other has not received.
- * doc/raw-lanes.md describes the whole procedure.
+ * raw_ep_quiesce() and raw_ep_reap() end a connection whose messages must not be lost. Each side
+ * first stops and reports what it has received, then takes back the messages that the other has
+ * not received. doc/raw-lanes.md describes the whole procedure.
  */
 #ifndef WEFT_ENGINE_EP_H
 #define WEFT_ENGINE_EP_H

@@ -92,7 +92,10 @@ struct weft_device_claim {
 	char what[160];                /**< such as "queue 2 of kernel interface eth1" */
 };
 
-/** @return the number of queues that receive a kernel interface's frames */
+/**
+ * @return the number of queues that receive a kernel interface's frames, at most
+ *   WEFT_CLAIM_QUEUES; 1 if it is unknown
+ */
 unsigned int weft_claim_receive_queues(unsigned int if_index);
 
 void weft_claim_queue_name(char name[WEFT_CLAIM_NAME], unsigned int if_index, unsigned int queue);

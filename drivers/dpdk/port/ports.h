@@ -9,10 +9,11 @@
 #include "port/port.h"
 
 /**
- * List the ports of the (initialised) EAL.
+ * List the ports of the (initialised) EAL, and the virtual devices of its arguments that are no
+ * ports.
  *
  * @param add  called for each, as in query() of struct weft_lane_driver
- * @return number of ports, or a negative errno
+ * @return how many are listed, or a negative errno
  */
 int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg);
 
