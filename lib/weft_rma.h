@@ -237,8 +237,9 @@ struct weft_atomic_params {
  * messages, and an error may come after some elements have been changed. The peer's CPU executes
  * the operation, so WEFT_ATOMIC_MODE=device returns -EOPNOTSUPP. Elements of 8 bytes need
  * #WEFT_FEATURE_AMO64, others #WEFT_FEATURE_AMO32. Both ends have the same byte order. An operation
- * that its type does not support returns -EINVAL. A cswap compares floating-point numbers by value,
- * except #WEFT_ATOMIC_CSWAP, which compares bits.
+ * that its type does not support returns -EINVAL. #WEFT_ATOMIC_CSWAP compares the bits of
+ * floating-point numbers; the other operations with a condition (CSWAP_NE, CSWAP_LE, ...) compare
+ * their values.
  *
  * With a result, done means that the result is there. Without a result, done means that the
  * operation is handed over, as with weft_put(). Errors are those of weft_put(); a misaligned

@@ -323,7 +323,7 @@ static int set_graph(void *options, const char *option, const char *text)
 static const struct cli_option table[] = {
 	{"lanes", 'L', "FILE",
 	 "profile of the lanes ('-': standard input); see weft-info(1) and "
-	 "share/doc/weft/profiles of the prefix",
+	 "PREFIX/share/doc/weft/profiles",
 	 .set = set_lanes},
 	{"op", 'o', "OPERATION",
 	 "tag_send (default), tag_send_sync, am_send, put, get, amo, amo_fetch (or fadd, cswap), "
@@ -368,9 +368,9 @@ static int parse(struct options *o, int argc, char **argv)
 	}
 	if (o->lanes)
 		return APP_OK;
-	cli_error("name the lanes: --lanes FILE describes them, share/doc/weft/profiles of the "
-		  "prefix has some. A running program prints those of its endpoints with "
-		  "WEFT_PROTO_INFO=y");
+	cli_error("give --lanes FILE, a file that describes the lanes; there are examples in "
+		  "PREFIX/share/doc/weft/profiles (PREFIX: of the installation). A running program "
+		  "prints the choice for its own lanes with WEFT_PROTO_INFO=y");
 	return APP_USAGE;
 }
 

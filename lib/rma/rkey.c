@@ -174,7 +174,7 @@ int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct
 	if (rc < 0) {
 		weft_error("a remote key of %zu bytes is %s", length,
 			   rc == -EPROTONOSUPPORT ? "of another version of Weft"
-						  : "damaged, cut off or something else");
+						  : "damaged or cut off, or it is no remote key");
 		return rc;
 	}
 	rkey = calloc(1, sizeof(*rkey));

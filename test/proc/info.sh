@@ -173,7 +173,7 @@ refused "unknown key of the model" ":6:" \
 printf '# nothing\n' >"$dir/lines"
 check "a profile: no lane" bad_lines ":" "there is no lane: expected"
 check "a profile that is not there" usage "no.such.ini" --lanes "$dir/no.such.ini"
-check "no profile" usage "name the lanes"
+check "no profile" usage "give --lanes FILE"
 check "a format that is none" usage "expected table, csv or text" --lanes "$profile" --format xml
 check "an operation that is none" usage "expected tag_send" --lanes "$profile" --op send
 check "a picture of another kind" usage "ends in .svg or .png" --lanes "$profile" --graph x.jpg
