@@ -68,9 +68,9 @@ struct weft_config_line {
 int weft_config_file_user(char *path, size_t size);
 
 /**
- * Read a file. Only a regular file that belongs to root or to the user of the process is read, and
- * that no other user can write. A symbolic link must belong to one of these two as well. The call
- * does not block.
+ * Read a file. It must be a regular file, belong to root or to the user of the process, and no
+ * other user may be able to write it. A symbolic link must belong to one of these two as well. The
+ * call does not block.
  *
  * @param why  out: the reason of an error other than -ENOENT, to follow the file's name
  * @return 0, then weft_config_file_release(); -ENOENT: there is no file; other negative errors

@@ -22,8 +22,9 @@
 #include "wireup/peer.h"
 
 /*
- * Time between two attempts; each attempt adds it once more. An attempt repeats its handshake, so
- * it succeeds when the path works again while it is under way.
+ * Wait before the first attempt. Before each further attempt the wait is longer by this time, up to
+ * TRY_MAX_NS. An attempt repeats its handshake, so it succeeds when the path works again while it
+ * is under way.
  */
 #define TRY_NS 100000000ull
 #define TRY_MAX_NS 500000000ull

@@ -489,8 +489,8 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
  * message, which the kernel or the NIC cuts into datagrams (UDP_SEGMENT); only the last may be
  * shorter. Several messages leave by one system call. A message that is cut behind a router is lost
  * as a whole where a frame of it is too long, so only frames of data share one: the engine's probes
- * for the MTU are alone. The kernel copies the bytes, so a frame's
- * buffers, and user memory that it refers to, are free when the call returns.
+ * for the MTU are alone. The kernel copies the bytes, so a frame's buffers, and user memory that it
+ * refers to, are free when the call returns.
  *
  * A socket without room is a full ring: the engine tries again. All other errors lose the frame, as
  * a network would: the interface is down, there is no route, a firewall drops it, or it is longer
