@@ -383,7 +383,7 @@ uint32_t sw_farewell(const uint8_t *head, uint32_t len, uint8_t *out)
 
 uint32_t sw_probe(const struct sw_plan *p, unsigned int port, uint8_t *out)
 {
-	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	const uint32_t len = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
 	struct weft_arp from = {.ip = p->ip[port]};
 	struct rte_arp_hdr probe;
@@ -392,7 +392,7 @@ uint32_t sw_probe(const struct sw_plan *p, unsigned int port, uint8_t *out)
 	sw_plan_mac(p, port, from.mac);
 	weft_arp_probe(&from, &probe);
 	memset(out, 0, len);
-	l2 = weft_encap_l2(out, everybody, from.mac, 0, RTE_ETHER_TYPE_ARP);
+	l2 = weft_encap_l2(out, broadcast, from.mac, 0, RTE_ETHER_TYPE_ARP);
 	memcpy(out + l2, &probe, sizeof(probe));
 	return len;
 }

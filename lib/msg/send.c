@@ -424,8 +424,8 @@ bool weft_tx_contended(const struct weft_request *req)
 		return false;
 	if (me->slow_reads && weft_promptness_avoid(&me->promptness))
 		return true;
-	if (!(me->eager_lanes & ~me->stream_reads))
-		return in_stream(me);
+	if (!(me->eager_lanes & ~me->stream_reads) && in_stream(me))
+		return true;
 	for (uint32_t m = me->eager_lanes; m; m &= m - 1) {
 		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
 

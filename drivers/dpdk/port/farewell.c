@@ -19,8 +19,10 @@
 #include "weft_build.h"
 
 #define TABLE_LEN (WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot))
-/* Descriptors are closed in the order of their numbers, the last one first, and closing packet
- * sockets takes the kernel a while. So the pipe has a high number. */
+/*
+ * Descriptors are closed in the order of their numbers, the last one first, and closing packet
+ * sockets takes the kernel a while. So the pipe has a high number.
+ */
 #define FD_HIGH 900
 
 static struct {
@@ -34,7 +36,10 @@ static struct {
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
-/* Near the library, where both are installed or built; or where this build is to be installed. */
+/*
+ * Near the library, where both are installed or built; or where this build is to be installed. A
+ * relative path is not used: the working directory may be another user's.
+ */
 static bool find_helper(char *path, size_t size)
 {
 	static const char *const places[] = {"weft/weft-farewell", "app/weft-farewell",
@@ -43,7 +48,8 @@ static bool find_helper(char *path, size_t size)
 	Dl_info info;
 	size_t i;
 
-	if (dladdr((void *)(uintptr_t)weft_farewell_begin, &info) && info.dli_fname)
+	if (dladdr((void *)(uintptr_t)weft_farewell_begin, &info) && info.dli_fname &&
+	    info.dli_fname[0] == '/')
 		slash = strrchr(info.dli_fname, '/');
 	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(path, size, "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname,
@@ -94,7 +100,7 @@ static int spawn(const char *path, int table, int sock, int alive)
 
 static int start(const char *path)
 {
-	int pair[2] = {-1, -1}, table, sock, rc = -1;
+	int pair[2] = {-1, -1}, table, sock, rc;
 
 	table = move_up(memfd_create("weft-farewell", MFD_CLOEXEC), 10);
 	sock = move_up(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), 10);
@@ -111,7 +117,7 @@ static int start(const char *path)
 			mmap(NULL, TABLE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, table, 0);
 	if (farewell.table == MAP_FAILED)
 		farewell.table = NULL;
-	rc = farewell.table ? spawn(path, table, sock, pair[0]) : -errno;
+	rc = farewell.table ? spawn(path, table, sock, pair[0]) : -EIO;
 	if (table >= 0)
 		close(table);
 	if (sock >= 0)
