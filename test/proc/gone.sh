@@ -205,17 +205,29 @@ check "af_packet: an idle process is killed" killed_while_idle
 check "af_packet: a process that stops for 3 s is not lost" stopped
 check "af_packet: the helper of a process ends with it" helper_ends
 
+# xdp_works RUN...: can a process behind RUN use the interface?
 xdp_works() {
-	"${server_run[@]}" "$info" --no-huge -m 512 --no-pci \
+	"$@" "$info" --no-huge -m 512 --no-pci \
 		--vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
 		grep -q "dpdk:0" "$dir/xdp" && ! grep -q "cannot be opened" "$dir/xdp"
 }
 
+# The kernel releases the queue of a process some time after the end of the process.
+xdp_is_free() {
+	local i
+	for ((i = 0; i < 25; i++)); do
+		sleep 0.2
+		xdp_works "${server_run[@]}" && xdp_works "${client_run[@]}" && break
+	done
+	sleep 0.5
+}
+
 kind=xdp
 link xdp 1500 || exit 1
-if xdp_works; then
+if xdp_works "${server_run[@]}"; then
 	# @behaviour R87
 	check "AF_XDP: a process is killed in a stream" killed_in_a_stream
+	xdp_is_free
 	# @behaviour R87
 	check "AF_XDP: a process that stops for 3 s is not lost" stopped
 else
