@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -213,6 +215,12 @@ struct tried {
 	ino_t ino;
 };
 
+/* A socket that has a connection waiting for each place of its backlog. */
+struct busy {
+	SLIST_ENTRY(busy) next;
+	char path[];
+};
+
 struct search {
 	long pid;
 	bool switches;
@@ -221,6 +229,7 @@ struct search {
 	unsigned int num, left_out;
 	struct tried *tried;
 	size_t num_tried;
+	SLIST_HEAD(, busy) busy;
 };
 
 static bool trusted(uid_t uid, long pid)
@@ -244,53 +253,123 @@ static bool try_once(struct search *s, const struct stat *st)
 	return true;
 }
 
-static bool join(const char *path, struct search *s, uint64_t ms, struct query_process *p)
+/* The state of the process, 'T' = stopped; '?' = unknown. */
+static char state_of(long pid)
 {
-	long pid = s->pid;
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char path[40], text[512] = "";
+	const char *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return '?';
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	p = strrchr(text, ')'); /* the program's name may have brackets and spaces */
+	return p && p[1] == ' ' && p[2] ? p[2] : '?';
+}
+
+static bool is_stopped(long pid)
+{
+	char state = state_of(pid);
+
+	return state == 'T' || state == 't';
+}
+
+static bool join(struct search *s, uint64_t ms, struct query_process *p)
+{
+	int fd = p->fd;
 	socklen_t len = sizeof(struct ucred);
 	struct ucred peer;
-	struct stat st;
 
-	/* connect() may block, too, if the backlog of the listener is full. */
-	if (strlen(path) >= sizeof(address.sun_path) || stat(path, &st) ||
-	    !trusted(st.st_uid, pid) || !try_once(s, &st))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || !trusted(peer.uid, s->pid) ||
+	    (s->pid && s->pid != peer.pid))
 		return false;
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (p->fd < 0)
+	if (is_stopped(peer.pid)) {
+		if (!s->pid)
+			cli_error("process %d is stopped (by a signal, or a debugger)", peer.pid);
 		return false;
-	set_timeout(p->fd, ms);
-	if (connect(p->fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	    getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-	    trusted(peer.uid, pid) && (!pid || pid == peer.pid) && is_weft(p, s->switches)) {
-		p->pid = peer.pid;
-		set_timeout(p->fd, TIMEOUT_MS);
+	}
+	set_timeout(fd, ms);
+	p->pid = peer.pid;
+	errno = 0;
+	if (is_weft(p, s->switches)) {
+		set_timeout(fd, TIMEOUT_MS);
 		return true;
 	}
-	if (p->fd >= 0)
-		close(p->fd);
+	if (errno == EAGAIN)
+		cli_error("process %ld did not respond for %.1f s", p->pid, (double)ms / 1e3);
 	return false;
+}
+
+static void try_later(const char *path, struct search *s)
+{
+	size_t len = strlen(path) + 1;
+	struct busy *busy = malloc(sizeof(*busy) + len);
+
+	if (!busy)
+		return;
+	memcpy(busy->path, path, len);
+	SLIST_INSERT_HEAD(&s->busy, busy, next);
+}
+
+/* @param wait  for a place in the backlog of the listener */
+static void try_path(const char *path, struct search *s, bool wait)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	uint64_t now = now_ms(), ms;
+	struct query_process *p = &s->list[s->num];
+
+	if (s->num == QUERY_PROCESSES)
+		return;
+	if (now >= s->until) {
+		s->left_out++;
+		return;
+	}
+	ms = s->until - now < TIMEOUT_MS ? s->until - now : TIMEOUT_MS;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0);
+	if (p->fd < 0)
+		return;
+	set_timeout(p->fd, ms);
+	if (connect(p->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		s->num += fcntl(p->fd, F_SETFL, 0) == 0 && join(s, ms, p);
+	else if (errno == EAGAIN && wait)
+		cli_error("the process of %s did not respond for %.1f s", path, (double)ms / 1e3);
+	else if (errno == EAGAIN)
+		try_later(path, s);
+	if (p == &s->list[s->num])
+		query_close(p, 1);
 }
 
 static void find_at(const char *pattern, struct search *s)
 {
-	uint64_t now;
 	glob_t found;
-	size_t i;
+	struct stat st;
 
 	if (glob(pattern, 0, NULL, &found))
 		return;
-	for (i = 0; i < found.gl_pathc && s->num < QUERY_PROCESSES; i++) {
-		now = now_ms();
-		if (now >= s->until)
-			s->left_out++;
-		else if (join(found.gl_pathv[i], s,
-			      s->until - now < TIMEOUT_MS ? s->until - now : TIMEOUT_MS,
-			      &s->list[s->num]))
-			s->num++;
-	}
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (strlen(found.gl_pathv[i]) < sizeof(((struct sockaddr_un *)0)->sun_path) &&
+		    stat(found.gl_pathv[i], &st) == 0 && trusted(st.st_uid, s->pid) &&
+		    try_once(s, &st))
+			try_path(found.gl_pathv[i], s, false);
 	globfree(&found);
+}
+
+/* Last, so that a stopped process with a full backlog delays no other; not if all are found. */
+static void find_busy(struct search *s)
+{
+	struct busy *busy;
+
+	while ((busy = SLIST_FIRST(&s->busy))) {
+		SLIST_REMOVE_HEAD(&s->busy, next);
+		if (!s->pid || !s->num)
+			try_path(busy->path, s, true);
+		free(busy);
+	}
 }
 
 static void find_in(const char *folder, struct search *s)
@@ -326,6 +405,9 @@ unsigned int query_find(long pid, bool switches, struct query_process *list)
 	find_in("/tmp", &s);
 	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
 	find_without_raw_lanes(&s);
+	find_busy(&s);
+	if (pid && !s.num && is_stopped(pid))
+		cli_error("process %ld is stopped (by a signal, or a debugger)", pid);
 	if (s.left_out)
 		cli_error("%u telemetry sockets were not tried: others did not respond for %u s; "
 			  "choose a process with --pid",

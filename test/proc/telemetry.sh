@@ -34,6 +34,7 @@ during() {
 	local rc=0
 	new_pair 2
 	eal_server+=(--file-prefix="$prefix")
+	eal_client+=(--file-prefix="$prefix-client")
 	start_server "$perf" || return 1
 	start_client -t tag_bw -s 4k -n 1000000000 -f -V || return 1
 	"$@" || rc=$?
@@ -111,6 +112,25 @@ sys.exit(not ok)
 PYTHON
 	done
 	return $rc
+}
+
+# The backlog of a stopped process is full, since the queries before
+# wait in it. A query of another process takes no longer.
+stopped_process_delays_no_query() {
+	local i server client begin took rc=0
+	client=$(program_pid "$(program_pid "$client_pid")")
+	server=$(program_pid "$server_pid")
+	kill -STOP "$server"
+	for i in 1 2 3 4; do
+		timeout 2 "$info" --metrics --pid "$server" >"$dir/out" 2>&1 && rc=1
+		grep "process $server is stopped" "$dir/out" || [ $i -gt 1 ] || rc=1
+	done
+	begin=$(date +%s%N)
+	"$info" --metrics --pid "$client" >"$dir/metrics" || rc=1
+	took=$((($(date +%s%N) - begin) / 1000000))
+	kill -CONT "$server"
+	echo "the query of the client took $took ms"
+	[ $rc = 0 ] && [ $took -lt "$(stretch 3000)" ]
 }
 
 unknown_worker() {
@@ -411,5 +431,7 @@ check "its endpoints are told" during endpoints_are_told
 check "its counters go up" during counters_go_up
 check "its lanes, paths and thresholds are told" during what_is_in_use_is_told
 check "several ask at once" during many_ask
+# @behaviour T52: a stopped process delays no query of another one, and weft-info names it
+check "a stopped process is named, and delays no query" during stopped_process_delays_no_query
 check "a worker that is not there: a sentence" during unknown_worker
 tap_end
