@@ -210,7 +210,11 @@ static void forged_resets_are_hints(struct sim_case *c)
 
 #define PORT_UNREACHABLE 3u
 
-enum forged { RESETS, ICMP, MARKS, ARP, FORGED };
+/* Of a router that knows the whole connection, or its ports only. */
+#define QUOTE (WEFT_IP_UDP_LEN + sizeof(struct weft_frame_hdr))
+#define QUOTE_LESS (QUOTE - 2)
+
+enum forged { RESETS, ICMP, TOO_LONG, MARKS, ARP, FORGED };
 
 /* The same forged frame to b, 10,000 times a second. */
 static struct flood {
@@ -231,7 +235,11 @@ static void flood_step(void *arg)
 	if (f->over)
 		return;
 	if (f->kind == ICMP)
-		icmp_frame_inject(sc->px, sim_port_mac(sc->pb), 0, f->frame, 68, PORT_UNREACHABLE);
+		icmp_frame_inject(sc->px, sim_port_mac(sc->pb), 0, f->frame, QUOTE_LESS,
+				  PORT_UNREACHABLE);
+	else if (f->kind == TOO_LONG)
+		icmp_frame_inject(sc->px, sim_port_mac(sc->pb), 0, f->frame, QUOTE,
+				  WEFT_ICMP_TOO_LONG);
 	else if (f->kind == ARP)
 		arp_inject(sc->px, RTE_ARP_OP_REPLY, sim_port_mac(sc->px), f->address,
 			   sim_port_mac(sc->pb), f->own);
@@ -273,8 +281,8 @@ static void make_forged(struct flood *f)
 		h->dst_conn = weft_put32(weft_get32(h->dst_conn) & 0xffff);
 		h->token = weft_put32(0);
 		reseal(f->frame, f->len);
-	} else if (f->kind == ICMP) {
-		memcpy(f->frame, to_a->data, 14 + 68);
+	} else if (f->kind == ICMP || f->kind == TOO_LONG) {
+		memcpy(f->frame, to_a->data, RTE_ETHER_HDR_LEN + QUOTE);
 	} else if (f->kind == ARP) {
 		f->address = reseal_ip(to_a->data)->dst_addr;
 		f->own = reseal_ip(to_b->data)->dst_addr;
@@ -306,6 +314,7 @@ static void floods_of_forged_hints_slow_nothing(struct sim_case *c)
 	static const char *const counter[FORGED][2] = {
 		[RESETS] = {"seal.reset_hints", "drop.reset"},
 		[ICMP] = {"drop.icmp", "icmp.received"},
+		[TOO_LONG] = {"drop.icmp", "icmp.received"},
 		[MARKS] = {"drop.seal_replay", "drop.seal_old"},
 		[ARP] = {"arp.received", "drop.arp"},
 	};

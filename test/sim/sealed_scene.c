@@ -62,7 +62,6 @@ static enum sim_verdict record(struct sim_port *port, uint8_t *data, size_t *len
 	struct sealed_record *r = arg;
 	const struct weft_frame_hdr *h = sealed_header(r, data, *len);
 
-	(void)port;
 	(void)room;
 	if (h && weft_get16(h->flags) & WEFT_FRAME_F_SEALED) {
 		r->sealed++;
@@ -80,7 +79,9 @@ static enum sim_verdict record(struct sim_port *port, uint8_t *data, size_t *len
 	    ((struct rte_ether_hdr *)data)->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP) &&
 	    data[RTE_ETHER_HDR_LEN + 7] == RTE_ARP_OP_REPLY)
 		return SIM_DROP;
-	return r->mtu != 0 && *len > r->mtu + RTE_ETHER_HDR_LEN ? SIM_DROP : SIM_PASS;
+	if (r->mtu != 0 && *len > r->mtu + RTE_ETHER_HDR_LEN)
+		return SIM_DROP;
+	return r->hook ? r->hook(port, data, *len, r->hook_arg) : SIM_PASS;
 }
 
 void sealed_forget(struct sealed_record *r)

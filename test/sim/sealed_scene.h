@@ -33,6 +33,9 @@ struct sealed_record {
 	size_t mtu; /* longer frames vanish; 0 = none */
 	bool ether;
 	bool no_arp; /* answers of the two hosts vanish */
+	/* What the test does with a recorded frame; NULL = it passes. */
+	enum sim_verdict (*hook)(struct sim_port *port, uint8_t *data, size_t len, void *arg);
+	void *hook_arg;
 };
 
 struct sealed_scene {

@@ -148,14 +148,18 @@ void raw_table_hello_remove(struct raw_conn *c)
 	c->in_hello = false;
 }
 
-struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h)
+struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h,
+				 const struct raw_conn *after)
 {
 	uint32_t id = weft_get32(h->conn), token = weft_get32(h->token);
 	uint64_t remote_iface = weft_get64(h->iface_id);
 	struct weft_table_node *n;
 	struct raw_conn *c;
 
-	n = weft_table_bucket(&iface->hello, hello_key(iface, id, token, remote_iface));
+	if (after)
+		n = SLIST_NEXT(&after->by_hello, link);
+	else
+		n = weft_table_bucket(&iface->hello, hello_key(iface, id, token, remote_iface));
 	for (; n; n = SLIST_NEXT(n, link)) {
 		raw_count(iface, RAW_CONN_LOOKS);
 		c = container_of(n, struct raw_conn, by_hello);

@@ -445,8 +445,12 @@ struct raw_gone {
  */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
-/* The connection that was made for this HELLO, or NULL. */
-struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h);
+/*
+ * A connection that was made for a HELLO of this one's connection, or NULL. With @p after the next
+ * such connection: HELLOs with other offers have some of their own.
+ */
+struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h,
+				 const struct raw_conn *after);
 /* Enters a connection that the peer has initiated: the peer's numbers are known and constant. */
 void raw_table_hello_add(struct raw_conn *c);
 void raw_table_hello_remove(struct raw_conn *c);

@@ -311,12 +311,12 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	}
 	if (raw_paths_ignored(c, c->hs_tries > RAW_STEER_ROUNDS))
 		return;
-	if (h->steer & WEFT_HELLO_ANY_QUEUE)
-		c->elsewhere = true;
 	if (raw_mtu_search_alloc(c) != 0)
 		return; /* the next HELLO_ACK may find memory */
 	if (c->iface->seal && !raw_sealed_take_ack(c, v))
 		return;
+	if (h->steer & WEFT_HELLO_ANY_QUEUE)
+		c->elsewhere = true;
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
 	weft_mtu_search_begin(
@@ -571,15 +571,10 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_count(iface, RAW_STEER_WRONG);
 		return;
 	}
-	c = raw_table_hello(iface, h);
-	if (c && iface->seal && !raw_sealed_same_hello(c, v)) {
-		/* Another offer, perhaps a replay. It ends no connection that has its peer. */
-		if (c->state != RAW_HALF_OPEN || c->hs->half_shown) {
-			raw_count(iface, RAW_DROP_STATE);
-			return;
-		}
-		raw_conn_free(c);
-		c = NULL;
+	c = raw_table_hello(iface, h, NULL);
+	if (c && iface->seal && !raw_sealed_find_offer(&c, v)) {
+		raw_count(iface, RAW_DROP_STATE);
+		return;
 	}
 	if (!c) {
 		if (!raw_half_admit(iface, v, &shown) || !seals_alike(iface, v))
@@ -659,6 +654,9 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	if (err != 0)
 		return; /* without memory the next READY may find some */
+	/* The peer has got no answer yet: perhaps a host on the path has changed the first port. */
+	if (!c->rx.data_received)
+		c->path[0].dport = v->src_port;
 	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
 	if (c->state == RAW_HALF_OPEN)
 		raw_conn_up(c, (uint16_t)size);
@@ -692,6 +690,11 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 			raw_conn_up(c, c->frame_size);
 		break;
 	case WEFT_FRAME_BYE:
+		/* Before HELLO_ACK there is no key, and so no BYE of the peer's. */
+		if (c->iface->seal && c->csum != RAW_CSUM_SEALED) {
+			raw_count(c->iface, RAW_DROP_UNSEALED);
+			break;
+		}
 		/* The peer closed the connection before it was up here, or it is down already. */
 		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 		if (c->state == RAW_HALF_OPEN)

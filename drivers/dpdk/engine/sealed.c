@@ -34,7 +34,7 @@
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
 /* Segments of a plain frame: the head, and pieces of user memory. */
 #define SEGS_MAX 64u
-#define RESTART_NS 1000000000ull /* live_clock, between two offers at least */
+#define RESTART_NS 1000000000ull /* live_clock, without a frame of the peer, before another offer */
 #define TICK_NS 10000000ull      /* between two checks of the age of keys */
 #define PROBE_NS 100000000ull    /* between two probes that confirm a key */
 
@@ -152,7 +152,7 @@ bool raw_sealed_restart(struct raw_conn *c)
 {
 	const struct offer *o = c->sealed->offer;
 
-	if (!o || c->iface->live_clock < o->at + RESTART_NS)
+	if (!o || c->iface->live_clock < RTE_MAX(o->at, c->rx.seen) + RESTART_NS)
 		return false;
 	raw_sealed_free(c);
 	c->csum = c->iface->csum_wanted;
@@ -243,11 +243,23 @@ uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EX
 	return WEFT_EXCHANGE_BODY;
 }
 
-bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v)
+static bool same_hello(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	return c->sealed && c->sealed->offer && v->body_len == WEFT_EXCHANGE_BODY &&
 	       memcmp(c->sealed->offer->hello + WEFT_EXCHANGE_AT, v->body + WEFT_EXCHANGE_AT,
 		      WEFT_EXCHANGE_BODY - WEFT_EXCHANGE_AT) == 0;
+}
+
+bool raw_sealed_find_offer(struct raw_conn **conn, const struct weft_frame_view *v)
+{
+	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
+	struct raw_conn *c = *conn;
+	bool taken = false;
+
+	for (; c && !same_hello(c, v); c = raw_table_hello(c->iface, h, c))
+		taken = taken || c->state != RAW_HALF_OPEN || c->hs->half_shown;
+	*conn = c;
+	return c || !taken;
 }
 
 static void count_verdict(struct raw_iface *iface, enum weft_hello_verdict verdict)

@@ -44,8 +44,14 @@ void raw_seal_close(struct raw_iface *iface);
  * @return its length; 0: there is no memory for the exchange
  */
 uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
-/* Is it the HELLO that this connection was made for, and no other offer of the same peer? */
-bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v);
+/*
+ * Of the connections that HELLOs of one connection of the peer have made, the one of this HELLO. A
+ * HELLO with another offer may be a replay, so such connections do not replace each other: only the
+ * peer's frames open.
+ * @param c  the first of them; becomes the one that was found, or NULL
+ * @return false: none was found, and frames of another one have opened
+ */
+bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v);
 /* At the cost of one HMAC. The verdict is counted, and a refusal logged. */
 enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 					       const struct weft_frame_view *v);
@@ -58,7 +64,10 @@ int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 		      uint8_t ack[WEFT_EXCHANGE_BODY]);
 /* Derive the keys from HELLO_ACK. @return false: it was refused, and nothing has changed */
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
-/* May the handshake begin again, with another offer? Then the keys are forgotten. */
+/*
+ * May the handshake begin again, with another offer? Not while the peer answers: a RESET may be
+ * forged. If it may, the keys are forgotten.
+ */
 bool raw_sealed_restart(struct raw_conn *c);
 /* The connection is up: what served the exchange is overwritten. */
 void raw_sealed_connected(struct raw_conn *c);
@@ -114,7 +123,7 @@ static inline uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_
 	return 0;
 }
 
-static inline bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v)
+static inline bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v)
 {
 	(void)c, (void)v;
 	return true;
