@@ -160,11 +160,12 @@ dropped_port() {
 	[ $rc = 1 ] && grep -q "no answer from $host" "$dir/client.out"
 }
 
+# other_version KIND: of the peer.
 other_version() {
 	local rc=0
 	free_port
 	: >"$dir/server.out"
-	ip netns exec "${ns[0]}" python3 "$peer" "$port" version >"$dir/server.out" 2>&1 &
+	ip netns exec "${ns[0]}" python3 "$peer" "$port" "$1" >"$dir/server.out" 2>&1 &
 	server_pid=$!
 	until_said "$dir/server.out" listens "$server_pid" || return 1
 	checked "$host:$port" || rc=$?
@@ -256,7 +257,8 @@ check "a rail with addresses of two subnets" wrong_subnet
 check "the MTUs differ" other_mtu
 check "no reply to ARP" no_arp
 check "no process listens" nothing_there
-check "another version" other_version
+check "another version" other_version version
+check "a peer on a busy host, whose second text is late" other_version late
 check "wrong bytes from the end that listens" hostile_server
 check "wrong bytes from clients" hostile_clients
 tap_end

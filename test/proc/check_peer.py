@@ -23,6 +23,7 @@ TEXT = {
     "ifaces": GOOD.replace("end\n", "".join(IFACE % i for i in range(20)) + "end\n").encode(),
     "pairs": GOOD.replace("9.9.9", "0.2.0").encode(),
     "version": GOOD.encode(),
+    "late": GOOD.encode(),
 }
 
 
@@ -31,9 +32,10 @@ def talk(s, kind):
         s.sendall(TEXT[kind])
         if kind in ("ends", "garbage"):
             return
-        if kind in ("version", "pairs"):
+        if kind in ("version", "late", "pairs"):
             s.recv(8192)
-            time.sleep(0.5)
+            # Its second text is expected within 3 s of the start, and 1 s is for probes.
+            time.sleep(2.3 if kind == "late" else 0.5)
             s.sendall(b"pair 7 99 route 1 arp 1 small 1 large 1\nend\n" if kind == "pairs"
                       else b"end\n")
         s.settimeout(4)

@@ -65,7 +65,7 @@ void raw_fill_numbers(struct raw_iface *iface)
 	if (port->bandwidth > 0)
 		a->bandwidth_from = guess ? "a guess until measured" : "link speed";
 	else
-		a->bandwidth_from = "copy rate of this CPU";
+		a->bandwidth_from = iface->copy_bw > 0 ? "copy rate of this CPU" : "default";
 }
 
 static void fill_costs(struct raw_iface *iface)
