@@ -183,4 +183,5 @@ def main():
     print(sent, '%.3f' % (time.monotonic() - begin))
 
 
-main()
+if __name__ == '__main__':
+    main()
