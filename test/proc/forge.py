@@ -84,10 +84,11 @@ def plain(like, kind, body, conn, token):
 
 
 class Seen:
-    """Frames of the lane, as the bridge has passed them on."""
+    """Frames of the lane, as the bridge has passed them on: those of each connection."""
 
     def __init__(self):
-        self.hello, self.to, self.back = None, [], []
+        self.hello, self.conns = None, {}
+        self.to, self.back = [], []
 
     def add(self, frame, outgoing):
         if frame[12:14] != b'\x08\x00' or frame[LANE:LANE + 2] != b'Wf':
@@ -96,9 +97,14 @@ class Seen:
         if kind in (HELLO, HELLO_ACK) and outgoing:
             self.hello = frame
         elif kind in (DATA, ACK):
-            (self.to if outgoing else self.back).append(frame)
+            dst, src = struct.unpack_from('<H', frame, LANE + 8) + \
+                struct.unpack_from('<H', frame, LANE + 24)
+            both = self.conns.setdefault((dst, src) if outgoing else (src, dst), ([], []))
+            both[not outgoing].append(frame)
+            self.to, self.back = both
 
     def complete(self):
+        """Both ends connect at once. Of their two connections the one that stays has the data."""
         return self.hello and min(len(self.to), len(self.back)) >= ENOUGH
 
     def numbers(self, frame):
@@ -155,13 +161,17 @@ def mark(seen):
 KINDS = {f.__name__: f for f in (reset, hello, data, icmp, arp, mark)}
 
 
-def listen(interface):
+def listen(interface, ended):
     seen = Seen()
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL)) as s:
         s.bind((interface, ALL))
+        s.settimeout(0.1)  # a signal alone does not end recvfrom()
         print('listens', flush=True)
-        while not seen.complete():
-            frame, address = s.recvfrom(65536)
+        while not ended and not seen.complete():
+            try:
+                frame, address = s.recvfrom(65536)
+            except socket.timeout:
+                continue
             seen.add(frame, address[2] == socket.PACKET_OUTGOING)
     return seen
 
@@ -170,7 +180,10 @@ def main():
     interface, kind, rate = sys.argv[1], sys.argv[2], int(sys.argv[3])
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
-    frames = list(KINDS[kind](listen(interface)))
+    seen = listen(interface, ended)
+    if ended:
+        sys.exit('there was no stream')
+    frames = list(KINDS[kind](seen))
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     out.bind((interface, 0))
     sent, begin = 0, time.monotonic()

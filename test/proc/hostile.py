@@ -221,7 +221,7 @@ class Box:
         if like:
             other = frame.copy()
             other.data[:12], other.data[26:38] = like.data[:12], like.data[26:38]
-            other.data[LANE + 8:LANE + 18] = like.data[LANE + 8:LANE + 18]
+            other.data[LANE + 8:LANE + 16] = like.data[LANE + 8:LANE + 16]
             self.bad(1 - rail, side, other.fix_ip())
         return True
 
