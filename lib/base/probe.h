@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/probe.h
- * USDT probes (doc/probes.md): places in the library at which a tracer may stop or count. A probe
+ * USDT probes (doc/capture.md): places in the library at which a tracer may stop or count. A probe
  * is one nop and a note in the file; without SystemTap's header at build time it is nothing.
  *
  * Arguments are values that the code has anyway, so that no instruction computes them. Their number

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""probes.py BUILD: the library's USDT probes are those of doc/probes.md, with these arguments; the
+"""probes.py BUILD: the library's USDT probes are those of doc/capture.md, with these arguments; the
 scripts for bpftrace use no others; and gdb stops at them in a real run, where they have the values
 of the run. Prints TAP."""
 
@@ -38,7 +38,7 @@ def probes_of(library):
 
 
 def documented():
-    with open(os.path.join(ROOT, 'doc', 'probes.md'), encoding='utf-8') as f:
+    with open(os.path.join(ROOT, 'doc', 'capture.md'), encoding='utf-8') as f:
         table = re.search('<!-- probes -->(.*)<!-- end probes -->', f.read(), re.S).group(1)
     rows = re.findall(r'^\| (\w+) \| .*? \| (.*) \|$', table, re.M)[1:]
     return {name: len(re.sub(r'\(.*?\)', '', arguments).split(',')) for name, arguments in rows}
