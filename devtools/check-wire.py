@@ -3,9 +3,9 @@
 """check-wire.py [--def FILE] [--write] [DOCUMENT]: the tables of doc/wire.md are those of
 lib/core/wire.def. --write changes the document.
 
-A table is between a line "<!-- wire.def: TABLE [NAME] [FILE_def.h] -->" and "<!-- end -->". Tables:
-fields STRUCT or MESSAGE, messages, frames, records LIST, values ENUM. FILE_def.h is the header of a
-struct whose name is in several."""
+A table stands behind a line "<!-- wire.def: TABLE [NAME] [FILE_def.h] -->". Tables: fields STRUCT
+or MESSAGE, messages, frames, records LIST, values ENUM. FILE_def.h is the header of a struct whose
+name is in several."""
 
 import argparse
 import difflib
@@ -84,8 +84,8 @@ def document(wire, text):
         rows = [titles, ['---:' if i < right else '---' for i in range(len(titles))]] + rows
         lines = ['| %s |' % ' | '.join(map(str, r)).replace('|  |', '| |') for r in rows]
         lines[1] = lines[1].replace(' ', '')
-        return '%s%s\n%s' % (m.group(1), '\n'.join(lines).replace('  |', ' |'), m.group(3))
-    return re.sub(r'(<!-- wire\.def: ([^>]*) -->\n).*?(<!-- end -->)', made, text, flags=re.S)
+        return '%s%s\n' % (m.group(1), '\n'.join(lines).replace('  |', ' |'))
+    return re.sub(r'(<!-- wire\.def: ([^>]*) -->\n)(?:\|.*\n)*(?:<!-- end -->\n)?', made, text)
 
 
 def main():

@@ -147,7 +147,7 @@ def what_is_added_is_everywhere():
                  'NEWS = 31,', 'EXTRA = 17,', '[17] = shape("part"', '[10] = shape("other"'):
         assert part in lua, part
     with tempfile.NamedTemporaryFile('w+', suffix='.md') as f:
-        f.write(''.join('<!-- wire.def: %s -->\n<!-- end -->\n' % t for t in (
+        f.write(''.join('<!-- wire.def: %s -->\n\n' % t for t in (
             'messages', 'frames', 'records wireup', 'fields NEWS')))
         f.flush()
         assert document('--write', f.name, text=text) == (0, '')
@@ -175,7 +175,7 @@ def a_document_with_other_tables_is_found_and_corrected():
         assert document('--write', f.name) == (0, '')
         f.seek(0)
         assert f.read() == text
-        f.write('<!-- wire.def: fields NOSUCH -->\n<!-- end -->\n')
+        f.write('<!-- wire.def: fields NOSUCH -->\n\n')
         f.flush()
         code, out = document(f.name)
         assert code == 1 and 'there is no struct NOSUCH' in out, out
