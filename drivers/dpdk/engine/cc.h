@@ -2,7 +2,7 @@
 /**
  * @file engine/cc.h
  * Congestion control of one path: how many bytes may be in flight, and how far apart frames
- * leave. doc/raw-lanes.md has the equations. Pure: time is an argument, nothing is allocated.
+ * leave. doc/raw-lanes.md has the terms. Pure: time is an argument, nothing is allocated.
  *
  * An algorithm is one file with a `struct weft_cc_ops`, which its header declares, and one line in
  * WEFT_CC_LIST (lib/lane.h). The sender reports acknowledgements, losses and timeouts to it. The

@@ -16,7 +16,7 @@
  * When the delay of a path whose round trips vary is beyond the target, a test halves the window
  * for some rounds, and compares the mean round trips. A queue would have become shorter by what the
  * window has lost. If the mean has hardly changed, all the delay that is left is noise: it is added
- * to what counts as no queue (`noise`), and the window returns. doc/raw-lanes.md has the numbers.
+ * to what counts as no queue (`noise`), and the window returns.
  */
 
 #define TEST_PART 2u    /* the window of a test: half */
@@ -246,7 +246,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 
 /*
  * The delay algorithm in competition with flows that fill the queue until it overflows, as TCP
- * does: mode SHARE, its begin and its end. doc/raw-lanes.md has the rules.
+ * does: mode SHARE, its begin and its end.
  */
 
 #define OVER_HALVES 3u /* of the target: only other flows keep a longer queue */

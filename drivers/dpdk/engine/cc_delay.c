@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Congestion control by queueing delay. doc/raw-lanes.md has the equations and their reasons.
+ * Congestion control by queueing delay. doc/raw-lanes.md has the terms and the modes.
  *
  * The algorithm decides once per round. A round lasts one round trip: it ends with the first sample
  * of a frame that was sent after the round had begun.
