@@ -31,6 +31,9 @@ ENDS = {'_us': 'us', '_ns': 'ns', '_ms': 'ms', '_seconds': 's', '_bytes': 'bytes
 
 Field = collections.namedtuple('Field', 'type unit when')
 
+# The tables omit the field version, which all others have: in CSV as the last column.
+WITHOUT_VERSION = {'weft-info protocols --format csv, thresholds', 'weft-info --metrics'}
+
 
 def program(name):
     return os.path.join(BUILD, 'app', name)
@@ -55,6 +58,8 @@ def tables():
                 fields = found.setdefault(heading, {})
                 assert cells[0] not in fields, (heading, cells[0])
                 fields[cells[0]] = Field(*cells[1:4])
+    for heading in found.keys() - WITHOUT_VERSION:
+        found[heading]['version'] = Field('integer', '', 'always')
     return found
 
 
