@@ -118,7 +118,7 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 /* Locked. */
 static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 {
-	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_completion c; /* filled if the receive completes at once */
 	struct weft_op_params params = {
 		.size = sizeof(params), .cb = wfi_received_cb, .completion = &c};
 	struct wfi_peer *peer;
@@ -139,6 +139,7 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 	op->tag = p->tag;
 	op->peer = peer;
 	params.cb_arg = op;
+	c.size = sizeof(c);
 	buf = wfi_post_buffer(op, p, &count, &params);
 	if (p->flags & FI_MULTI_RECV) {
 		op->multi = true;

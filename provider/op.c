@@ -227,14 +227,7 @@ static void op_message(struct wfi_op *op, const struct weft_completion *c, int e
 
 /* ------------------------------------------------------------------ from the call */
 
-int wfi_post_check(const struct wfi_ep *ep, uint64_t caps)
-{
-	if ((ep->caps & caps) != caps)
-		return -FI_EOPNOTSUPP;
-	return ep->enabled ? 0 : -FI_EOPBADSTATE;
-}
-
-size_t wfi_post_length(const struct wfi_post *p)
+size_t wfi_post_lengths(const struct wfi_post *p)
 {
 	size_t n = 0;
 
@@ -243,31 +236,12 @@ size_t wfi_post_length(const struct wfi_post *p)
 	return n;
 }
 
-struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_half *half, const struct wfi_post *p,
-			   uint64_t flags, struct wfi_cntr *cntr)
-{
-	struct wfi_op *op = wfi_op_get(ep, half->cq);
-
-	if (!op)
-		return NULL;
-	op->context = p->context;
-	op->flags = flags;
-	op->report = !p->quiet && wfi_post_reported(half, p->flags);
-	op->cntr = cntr;
-	return op;
-}
-
-void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 		      struct weft_op_params *params)
 {
 	*count = p->count;
 	if (p->count == 0)
 		return NULL;
-	if (p->count == 1) {
-		*count = p->iov->iov_len;
-		params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
-		return p->iov->iov_base;
-	}
 	memcpy(op->iov, p->iov, p->count * sizeof(*p->iov));
 	params->datatype = &wfi_iov_type;
 	return op->iov;

@@ -159,15 +159,27 @@ static inline struct wfi_post wfi_post_inject(struct fid_ep *fid, uint64_t kind,
 }
 
 /** May the endpoint have operations that need all of @p caps? @return 0 or a negative error */
-int wfi_post_check(const struct wfi_ep *ep, uint64_t caps);
+static inline int wfi_post_check(const struct wfi_ep *ep, uint64_t caps)
+{
+	if ((ep->caps & caps) != caps)
+		return -FI_EOPNOTSUPP;
+	return ep->enabled ? 0 : -FI_EOPBADSTATE;
+}
+
 /** Is success of an operation with these flags to be reported? */
 static inline bool wfi_post_reported(const struct wfi_half *half, uint64_t flags)
 {
 	return half->cq && (!half->selective || flags & FI_COMPLETION);
 }
 
+/** wfi_post_length() of any number of buffers. */
+size_t wfi_post_lengths(const struct wfi_post *p);
 /** Bytes of the buffers. */
-size_t wfi_post_length(const struct wfi_post *p);
+static inline size_t wfi_post_length(const struct wfi_post *p)
+{
+	return p->count == 1 ? p->iov->iov_len : wfi_post_lengths(p);
+}
+
 /**
  * Allocate the operation of a call.
  * @param half   of the endpoint: its queue, and the operations that are reported
@@ -175,14 +187,37 @@ size_t wfi_post_length(const struct wfi_post *p);
  * @param cntr   NULL = none
  * @return NULL: the call returns -FI_EAGAIN. Locked.
  */
-struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_half *half, const struct wfi_post *p,
-			   uint64_t flags, struct wfi_cntr *cntr);
+static inline struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_half *half,
+					 const struct wfi_post *p, uint64_t flags,
+					 struct wfi_cntr *cntr)
+{
+	struct wfi_op *op = wfi_op_get(ep, half->cq);
+
+	if (!op)
+		return NULL;
+	op->context = p->context;
+	op->flags = flags;
+	op->report = !p->quiet && wfi_post_reported(half, p->flags);
+	op->cntr = cntr;
+	return op;
+}
+
+/** wfi_post_buffer() for no buffer, or several. */
+void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+		      struct weft_op_params *params);
 /**
  * Pass the buffers to Weft: one directly; several as a datatype, from a copy that exists until the
  * operation ends.
  */
-void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
-		      struct weft_op_params *params);
+static inline void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+				    struct weft_op_params *params)
+{
+	if (p->count != 1)
+		return wfi_post_vector(op, p, count, params);
+	*count = p->iov->iov_len;
+	params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
+	return p->iov->iov_base;
+}
 /** Weft's flags for a send, read or write. */
 uint32_t wfi_post_flags(const struct wfi_post *p);
 /**

@@ -34,6 +34,7 @@ struct weft_tag_worker {
 	struct weft_message_pool messages;
 	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
 	struct weft_table sources;       /* by id */
+	struct weft_tag_source *found;   /* the source found last, or NULL */
 	uint32_t sources_kept;           /* number of sources after the last sweep */
 	uint64_t seed; /* random: makes collisions in the tables by sequence unpredictable */
 };

@@ -425,6 +425,8 @@ static void source_drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
 	weft_match_source_fini(&tw->match, &s->match);
 	weft_table_remove(&tw->sources, &s->by_id);
+	if (tw->found == s)
+		tw->found = NULL;
 	free(s);
 }
 
@@ -449,11 +451,18 @@ static void sources_sweep(struct weft_tag_worker *tw)
 	tw->sources_kept = tw->sources.num;
 }
 
-struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id)
+struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id)
 {
-	struct weft_table_node *n = weft_table_find(&tw->sources, id);
+	struct weft_table_node *n;
 
-	return n ? container_of(n, struct weft_tag_source, by_id) : NULL;
+	/* Programs post several receives from one source in a row. */
+	if (tw->found && tw->found->by_id.key == id)
+		return tw->found;
+	n = weft_table_find(&tw->sources, id);
+	if (!n)
+		return NULL;
+	tw->found = container_of(n, struct weft_tag_source, by_id);
+	return tw->found;
 }
 
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id)

@@ -178,7 +178,7 @@ struct weft_tag_source {
 };
 
 /** @return the worker's source, or NULL: it has none */
-struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id);
+struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id);
 /** The worker's source, created if there is none. @return NULL = no memory */
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
 /** The source has one endpoint less. It is freed if nothing else uses it. */
