@@ -220,6 +220,37 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 	return v->what != DUMP_WRONG;
 }
 
+/* As ip_udp(). The UDP checksum is not verified: a NIC may fill it behind the capture. */
+static bool ip6_udp(struct cursor *c, struct dump_view *v)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)c->p;
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
+	uint32_t total, udp_len;
+
+	if (c->left < WEFT_IP6_UDP_LEN || ip->proto != IPPROTO_UDP)
+		return false;
+	total = weft_be16(ip->payload_len);
+	udp_len = weft_be16(udp->dgram_len);
+	v->src_ip6 = (const uint8_t *)&ip->src_addr;
+	v->dst_ip6 = (const uint8_t *)&ip->dst_addr;
+	v->src_ip = (uint32_t)hash(1, v->src_ip6, 16) | 1;
+	v->dst_ip = (uint32_t)hash(1, v->dst_ip6, 16) | 1;
+	v->src_port = weft_be16(udp->src_port);
+	v->dst_port = weft_be16(udp->dst_port);
+	v->ecn = (uint8_t)(weft_be32(ip->vtc_flow) >> 20 & WEFT_IP_ECN);
+	if (c->left < WEFT_IP6_UDP_LEN + 2 || c->p[WEFT_IP6_UDP_LEN] != (WEFT_FRAME_MAGIC & 0xff) ||
+	    c->p[WEFT_IP6_UDP_LEN + 1] != WEFT_FRAME_MAGIC >> 8)
+		return false;
+	if (total > c->len - sizeof(*ip) || udp_len < sizeof(*udp) || udp_len > total)
+		set_wrong(v, "lengths of the IPv6 and UDP headers that contradict each other");
+	else
+		c->len = udp_len + (uint32_t)sizeof(*ip);
+	if (c->left > c->len)
+		c->left = c->len;
+	skip(c, WEFT_IP6_UDP_LEN);
+	return v->what != DUMP_WRONG;
+}
+
 /* @return whether a lane header follows */
 static bool outer(struct cursor *c, struct dump_view *v)
 {
@@ -244,6 +275,8 @@ static bool outer(struct cursor *c, struct dump_view *v)
 		return arp(c, v);
 	if (type == RTE_BE16(WEFT_FRAME_ETHERTYPE))
 		return true;
+	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
+		return ip6_udp(c, v);
 	return type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && ip_udp(c, v);
 }
 
@@ -468,11 +501,17 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 }
 
 /* Lengths and checksums of the headers before a lane frame that has become shorter. */
-static void shorten(uint8_t *frame, uint32_t outer, uint16_t by)
+static void shorten(uint8_t *frame, uint32_t outer, uint16_t by, bool six)
 {
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(frame + outer) - 1;
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)udp - 1;
+	struct rte_ipv6_hdr *ip6 = (struct rte_ipv6_hdr *)udp - 1;
 
+	if (six) {
+		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(weft_be16(udp->dgram_len) - by));
+		ip6->payload_len = udp->dgram_len;
+		return;
+	}
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)(weft_be16(udp->dgram_len) - by));
 	udp->dgram_cksum = 0;
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(weft_be16(ip->total_length) - by));
@@ -499,7 +538,7 @@ uint32_t dump_decode_plain(const struct dump_frame *frame, const struct dump_vie
 	hdr = (struct weft_frame_hdr *)(out + outer);
 	hdr->flags = weft_put16(v->flags | WEFT_FRAME_F_CRC32C);
 	if (outer >= RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
-		shorten(out, outer, (uint16_t)spare);
+		shorten(out, outer, (uint16_t)spare, v->src_ip6 != NULL);
 	*len = outer + v->length + CRC_LEN;
 	if (frame->caplen < outer + v->length + WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN)
 		return outer + cap;

@@ -38,7 +38,8 @@ struct dump_view {
 	const uint8_t *opened;
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
-	uint32_t src_ip, dst_ip; /**< host order; 0 without IP */
+	uint32_t src_ip, dst_ip; /**< host order; 0 without IP; with IPv6 a hash of the address */
+	const uint8_t *src_ip6, *dst_ip6; /**< NULL without IPv6 */
 	uint16_t src_port, dst_port;
 	uint8_t ecn; /**< of the IP header */
 	/** DUMP_LANE, and DUMP_WRONG with a complete header; else NULL */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -468,8 +469,13 @@ static void flag_names(FILE *out, uint16_t flags, const char *before)
 static void addresses(FILE *out, const struct dump_view *v)
 {
 	const uint8_t *s = v->src_mac, *d = v->dst_mac;
+	char from[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
 
-	if (v->src_ip || v->dst_ip)
+	if (v->src_ip6)
+		fprintf(out, " [%s]:%u > [%s]:%u",
+			inet_ntop(AF_INET6, v->src_ip6, from, sizeof(from)), v->src_port,
+			inet_ntop(AF_INET6, v->dst_ip6, to, sizeof(to)), v->dst_port);
+	else if (v->src_ip || v->dst_ip)
 		fprintf(out, " %u.%u.%u.%u:%u > %u.%u.%u.%u:%u", v->src_ip >> 24,
 			v->src_ip >> 16 & 255, v->src_ip >> 8 & 255, v->src_ip & 255, v->src_port,
 			v->dst_ip >> 24, v->dst_ip >> 16 & 255, v->dst_ip >> 8 & 255,

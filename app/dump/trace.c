@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -289,6 +290,13 @@ const char *stream_address(uint64_t address, char *buf, size_t size)
 	return buf;
 }
 
+const char *stream_end_address(const struct trace_flow *f, bool to, char *buf, size_t size)
+{
+	if (f->six && inet_ntop(AF_INET6, f->ip6[to], buf, (socklen_t)size))
+		return buf;
+	return stream_address(to ? f->dst : f->src, buf, size);
+}
+
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
 			    size_t size)
 {
@@ -302,7 +310,7 @@ const char *stream_end_name(const struct trace *t, const struct trace_flow *f, b
 		else
 			snprintf(buf, size, "worker %016" PRIx64, worker);
 	} else {
-		stream_address(to ? f->dst : f->src, buf, size);
+		stream_end_address(f, to, buf, size);
 	}
 	return buf;
 }
@@ -383,6 +391,11 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	if (!v->record) {
 		f->src = trace_address(v->src_ip, v->src_mac);
 		f->dst = trace_address(v->dst_ip, v->dst_mac);
+		f->six = v->src_ip6 != NULL;
+		if (f->six) {
+			memcpy(f->ip6[0], v->src_ip6, sizeof(f->ip6[0]));
+			memcpy(f->ip6[1], v->dst_ip6, sizeof(f->ip6[1]));
+		}
 	} else {
 		f->record = true;
 		f->src = weft_get64(v->record->from);

@@ -147,6 +147,8 @@ struct trace_flow {
 	bool record; /**< a lane without frames, by message records */
 	/** addresses: IPv4, or MAC with its top bit set; of records the workers */
 	uint64_t src, dst;
+	bool six; /**< both have IPv6 addresses */
+	uint8_t ip6[2][16];
 	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
 	struct trace_port at;   /**< where frames without a direction were seen */
@@ -387,6 +389,8 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 
 /** An IPv4 or MAC address. @return buf */
 const char *stream_address(uint64_t address, char *buf, size_t size);
+/** Of an end of the flow, also with IPv6; @p size at least 46. */
+const char *stream_end_address(const struct trace_flow *f, bool to, char *buf, size_t size);
 
 /** The name of the sender, or (@p to) of the receiver of a flow. @return buf */
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,

@@ -44,10 +44,10 @@ const char *verdict_end(const struct report *r, const struct trace_flow *f, bool
 			size_t size)
 {
 	const struct trace_port *p = to ? &f->in : &f->out;
-	char address[40] = "";
+	char address[46] = "";
 
 	if (!f->record)
-		stream_address(to ? f->dst : f->src, address, sizeof(address));
+		stream_end_address(f, to, address, sizeof(address));
 	if (p->known)
 		snprintf(buf, size, "%s %s %s", file_name(r, p->file),
 			 r->file[p->file]->iface[p->iface].lane, address);

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "capture/capture.h"
 #include "engine/engine.h"
+#include "frame/hosts.h"
 #include "lane.h"
 #include "port/eal.h"
 #include "port/ethdev.h"
@@ -191,7 +192,7 @@ static int take_place(const char *resource, struct weft_lane_opts *o,
 	*place = p;
 	if (!p)
 		return 0;
-	if ((o->ip != 0 && o->ip != p->ip) || (o->udp_port != 0 && p->udp_port != 0) ||
+	if ((o->ip != 0 && o->ip != p->ip) || o->six || (o->udp_port != 0 && p->udp_port != 0) ||
 	    o->queues > 1) {
 		snprintf(why, why_len,
 			 "dpdk:%s is a port of weft-switch, which gives it its addresses: leave "
@@ -223,6 +224,8 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.raw_ethertype = is_ether(o, conf),
 		.no_extbuf = !conf->zcopy,
 		.ip = o->ip,
+		.six = o->six,
+		.prefix6 = o->prefix,
 		.udp_port = o->udp_port != 0      ? o->udp_port
 			    : conf->udp_port != 0 ? conf->udp_port
 						  : WEFT_LANE_UDP_PORT,
@@ -232,7 +235,32 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.no_owner = conf->dumpcap,
 	};
 
+	memcpy(po.ip6, o->ip6, sizeof(po.ip6));
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
+}
+
+/* The hosts that options name have numbers as long as the port is open. */
+static uint32_t hold_host(struct weft_hosts *hosts, const uint8_t ip6[16])
+{
+	uint32_t number = weft_hosts_number(hosts, ip6);
+
+	weft_hosts_hold(hosts, number, true);
+	return number;
+}
+
+static int take_hosts(struct weft_frame_port *port, struct weft_lane_opts *o)
+{
+	static const uint8_t none[16];
+
+	port->hosts = weft_hosts_new(port->ip6);
+	if (!port->hosts)
+		return -ENOMEM;
+	o->ip = weft_hosts_find(port->hosts, port->ip6);
+	if (memcmp(o->gw6, none, sizeof(none)) != 0)
+		o->gw = hold_host(port->hosts, o->gw6);
+	for (unsigned int i = 0; i < o->num_neigh; i++)
+		o->neigh[i].ip = hold_host(port->hosts, o->neigh[i].ip6);
+	return 0;
 }
 
 static void give_hint(struct weft_frame_port *port, unsigned int paths)
@@ -282,6 +310,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 	err = weft_lane_opts_parse(params->options, &o, why, why_len);
 	if (err != 0)
 		return err;
+	if (is_ether(&o, &conf))
+		o.six = false;
 	err = start_eal(params->conf, why, why_len);
 	if (err == 0)
 		err = take_place(params->resource, &o, &place, why, why_len);
@@ -299,8 +329,14 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 	if (o.csum >= 0)
 		conf.csum = (unsigned int)o.csum;
 	open.conf = &conf;
+	if (o.six && take_hosts(port, &o) != 0) {
+		snprintf(why, why_len, "%s: out of memory", port->name);
+		port->ops->close(port);
+		return -ENOMEM;
+	}
 	rc = (struct weft_raw_conf){
 		.raw_ethertype = is_ether(&o, &conf),
+		.six = o.six,
 		.vlan = o.vlan,
 		.ip = o.ip,
 		.prefix = o.prefix,

@@ -24,6 +24,7 @@
 #define FIX_IP 0x10
 #define FIX_LENGTH 0x20
 #define FIX_CRC 0x40
+#define SIX 0x80 /* FIX_IP: ICMPv6 if that is its protocol, else UDP */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +32,7 @@ static const struct weft_rx_filter base = {
 	.udp_port = 9338,
 	.ip = 0x0a000001,
 	.mac = {2, 0x57, 0x46, 0, 0, 1},
+	.ip6 = {0xfd, [15] = 1},
 };
 
 #define MUST(cond)               \
@@ -57,6 +59,38 @@ static bool repair_icmp(struct rte_ipv4_hdr *ip, size_t len)
 	icmp->icmp_cksum = 0;
 	icmp->icmp_cksum = (uint16_t)~rte_raw_cksum(icmp, len - sizeof(*ip));
 	return true;
+}
+
+/* Lengths, addresses and checksums of IPv6. */
+static void repair6(uint8_t how, uint8_t *f, size_t len)
+{
+	size_t l2 = RTE_ETHER_HDR_LEN + (how & VLAN ? RTE_VLAN_HLEN : 0), n;
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(f + l2);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	struct rte_icmp_hdr *icmp = (struct rte_icmp_hdr *)(ip + 1);
+
+	if (len < l2 + sizeof(*ip) + sizeof(*udp))
+		return;
+	n = len - l2 - sizeof(*ip);
+	if (how & FIX_ADDRESS) {
+		memcpy(f, base.mac, 6);
+		if (how & VLAN)
+			memcpy(f + 12, "\x81\x00\x00\x05", 4);
+		memcpy(f + l2 - 2, "\x86\xdd", 2);
+	}
+	if (!(how & FIX_IP))
+		return;
+	ip->vtc_flow = (ip->vtc_flow & RTE_BE32(0x0fffffff)) | RTE_BE32(6u << 28);
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)n);
+	memcpy(&ip->dst_addr, base.ip6, sizeof(base.ip6));
+	if (ip->proto == IPPROTO_ICMPV6) {
+		icmp->icmp_cksum = 0;
+		icmp->icmp_cksum = (uint16_t)~weft_ip6_sum(ip, icmp, (uint32_t)n);
+		return;
+	}
+	ip->proto = IPPROTO_UDP;
+	udp->dst_port = rte_cpu_to_be_16(base.udp_port);
+	udp->dgram_len = ip->payload_len;
 }
 
 /* Writes what the parser compares first, so that the bytes behind it matter. */
@@ -161,6 +195,10 @@ static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, siz
 
 	weft_rx_pattern_init(&pattern, conf);
 	quick = weft_frame_parse_data(&pattern, f, (uint32_t)len, &q);
+	if (conf->six) {
+		MUST(!quick);
+		return;
+	}
 	MUST(quick ==
 	     (verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA && len >= pattern.least &&
 	      !(v->flags & ~WEFT_FRAME_F_ACK_REQ) && !(v->ip && v->ip->type_of_service & 1)));
@@ -180,24 +218,36 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	conf.raw_ethertype = data[0] & RAW_ETHERTYPE;
 	conf.vlan = data[0] & VLAN ? 5 : 0;
 	conf.check_ip = data[0] & CHECK_IP;
+	conf.six = data[0] & SIX && !conf.raw_ethertype;
 	size--;
 	/* Of exactly its length. */
 	f = malloc(size ? size : 1);
 	if (!f)
 		return 0;
 	memcpy(f, data + 1, size);
-	repair(data[0], f, size);
+	if (conf.six)
+		repair6(data[0], f, size);
+	else
+		repair(data[0], f, size);
 	g = weft_frame_parse(&conf, f, size, &view);
 	MUST(g < WEFT_VERDICT_COUNT && weft_rx_verdict_name(g)[0]);
 	check_quick(&conf, f, size, g, &view);
 	if (g == WEFT_VERDICT_ICMP) {
-		MUST(view.quote_len >= WEFT_IP_UDP_LEN);
+		MUST(view.quote_len >= sizeof(*view.quote));
 		inside(f, size, view.quote, view.quote_len);
+		if (conf.six)
+			inside(f, size, view.quote_ip6, 16);
 	}
 	if (g == WEFT_VERDICT_OK)
 		check_view(f, size, &view);
 	if (g == WEFT_VERDICT_ARP)
 		inside(f, size, view.arp, sizeof(*view.arp));
+	if (g == WEFT_VERDICT_ND) {
+		inside(f, size, view.nd.target, 16);
+		inside(f, size, view.nd.mac, 6);
+		if (view.nd.src)
+			inside(f, size, view.nd.src, 16);
+	}
 	if (g == WEFT_VERDICT_BAD_VERSION)
 		inside(f, size, view.hdr, 26);
 	free(f);

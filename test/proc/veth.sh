@@ -164,6 +164,86 @@ encaps_differ() {
 		grep -q "no lane here reaches" "$dir/client.err"
 }
 
+# Frames and neighbour discovery as Wireshark reads them: each UDP and ICMPv6 checksum is right.
+as_wireshark_reads() {
+	local file=$1 lane nd bad
+	tshark -r "$file" -o udp.check_checksum:TRUE -T fields -e ipv6.src -e udp.checksum.status \
+		-e icmpv6.type -e icmpv6.checksum.status -e ipv6.hlim -e ipv6.flow \
+		>"$dir/fields" 2>/dev/null || return 1
+	lane=$(awk -F '\t' '$2 == 1 && $5 == 64 && $6 ~ /^0x0+$/' "$dir/fields" | wc -l)
+	nd=$(awk -F '\t' '($3 == 135 || $3 == 136) && $4 == 1 && $5 == 255' "$dir/fields" | wc -l)
+	bad=$(awk -F '\t' '$2 == 0 || $4 == 0' "$dir/fields" | wc -l)
+	echo "$lane frames, $nd of neighbour discovery, $bad with a wrong checksum"
+	[ "$lane" -gt 100 ] && [ "$nd" -ge 4 ] && [ "$bad" = 0 ]
+}
+
+# ipv6_pair SERVER_LANE CLIENT_LANE CLIENT_ARGS...
+ipv6_pair() {
+	local theirs=$1 ours=$2
+	shift 2
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=six,$packet")
+	eal_client=("${eal_server[@]}")
+	lanes=$theirs
+	start_server "$perf" || return 1
+	lanes=$ours
+	client "$perf" "$@" || { cat "$dir/client.err"; kill $server_pid; server_code; return 1; }
+	server_code && cat "$dir/client.out"
+}
+
+ipv6_alone() {
+	local rc=0 watch
+	rm -f "$dir/six.pcapng"
+	if command -v tshark >/dev/null; then
+		"${client_run[@]}" tshark -q -i six -w "$dir/six.pcapng" 2>"$dir/tshark.err" &
+		watch=$!
+		until_said "$dir/tshark.err" "Capturing on" $watch || return 1
+	fi
+	ipv6_pair "dpdk:0,ip=fd00:77::1/64$1" "dpdk:0,ip=fd00:77::2/64$1" -t tag_bw \
+		-s 8,1k,64k -n 100 -f -V || rc=1
+	if [ -n "$watch" ]; then
+		sleep 1
+		kill -INT $watch && wait $watch
+		[ $rc = 0 ] && as_wireshark_reads "$dir/six.pcapng"
+	fi
+}
+
+# A kernel routes between two networks: it finds the lanes by neighbour discovery, and they find it.
+ipv6_through_a_router() {
+	local r=${ns[2]} side
+	link left 1500 "" 0 2 && link right 1500 "" 1 2 || return 1
+	ip netns exec "$r" sysctl -qw net.ipv6.conf.all.forwarding=1 || return 1
+	ip -n "$r" addr add fd00:1::fe/64 dev left nodad || return 1
+	ip -n "$r" addr add fd00:2::fe/64 dev right nodad || return 1
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=left,$packet")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=right,$packet")
+	lanes=dpdk:0,ip=fd00:1::1/64,gw=fd00:1::fe
+	start_server "$perf" || return 1
+	lanes=dpdk:0,ip=fd00:2::2/64,gw=fd00:2::fe
+	client "$perf" -t tag_bw -s 8,1k,64k -n 100 -f -V || {
+		cat "$dir/client.err"
+		kill $server_pid
+		server_code
+		return 1
+	}
+	server_code || return 1
+	ip -n "$r" -6 neigh show
+	for side in fd00:1::1 fd00:2::2; do
+		ip -n "$r" -6 neigh show | grep -q "^$side .*lladdr" || return 1
+	done
+}
+
+if [ -e /proc/sys/net/ipv6 ] && link six 1500; then
+	# @behaviour R89
+	check "IPv6 alone, as Wireshark reads it" ipv6_alone
+	check "IPv6 alone, in a VLAN" ipv6_alone ,vlan=7
+	check "IPv6 alone, addresses from the MAC" ipv6_pair "dpdk:0,ip=fe80::/64" \
+		"dpdk:0,ip=fe80::/64" -t tag_bw -s 8,64k -n 100 -f -V
+	check "IPv6 through a router" ipv6_through_a_router
+else
+	skip "IPv6" "the kernel has no IPv6"
+fi
 check "tag_lat: all sizes over two rails, every byte" perf_pair 2 -t tag_lat -s 1:1M -n 20 -w 2 -f \
 	-V
 check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 -w 2 \

@@ -142,18 +142,7 @@ static const struct weft_lane_driver no_driver = {.name = "sim", .abi = WEFT_LAN
 static int open_iface(struct lane_host *h, char *why)
 {
 	const struct sim_port_params *p = &h->port->params;
-	struct weft_raw_conf rc = {.raw_ethertype = p->raw_ethertype,
-				   .vlan = p->vlan,
-				   .ip = p->ip,
-				   .prefix = p->prefix,
-				   .gateway = p->gateway,
-				   .neigh = p->neigh,
-				   .num_neigh = p->num_neigh,
-				   .udp_port = p->udp_port,
-				   .paths = p->paths,
-				   .frame_size = p->lane_frame_size,
-				   .set_first_seq = p->set_first_seq,
-				   .first_seq = p->first_seq};
+	struct weft_raw_conf rc;
 	struct weft_lane_open open = {.resource = h->port->name,
 				      .options = "",
 				      .platform = &h->host.platform,
@@ -165,6 +154,7 @@ static int open_iface(struct lane_host *h, char *why)
 
 	if (ret)
 		return ret;
+	sim_port_conf(h->port, &rc);
 	conf.job_key = p->job_key;
 	conf.seal_auth = p->seal_auth;
 	conf.seal_dh = !p->seal_psk;

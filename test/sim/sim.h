@@ -122,6 +122,8 @@ struct sim_port_params {
 	uint32_t ip; /**< host order; 0 = link-local from the MAC */
 	uint8_t prefix;
 	uint32_t gateway;
+	/** instead of ip: an IPv6 address, of a network of 64 bits; 0 behind: from the MAC */
+	const char *ip6;
 	const struct weft_lane_neigh *neigh; /**< outlives the simulation */
 	unsigned int num_neigh;
 	uint16_t vlan, udp_port;

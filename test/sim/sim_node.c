@@ -57,7 +57,7 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 		    size_t why_len)
 {
 	struct sim_port *port = sim_host_port(open->platform->arg, open->resource);
-	struct weft_raw_conf rc = {0};
+	struct weft_raw_conf rc;
 	int ret;
 
 	if (!port) {
@@ -70,18 +70,7 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 		snprintf(why, why_len, "simulated port %s: %s", port->name, strerror(-ret));
 		return ret;
 	}
-	rc.raw_ethertype = port->params.raw_ethertype;
-	rc.vlan = port->params.vlan;
-	rc.ip = port->params.ip;
-	rc.prefix = port->params.prefix;
-	rc.gateway = port->params.gateway;
-	rc.neigh = port->params.neigh;
-	rc.num_neigh = port->params.num_neigh;
-	rc.udp_port = port->params.udp_port;
-	rc.paths = port->params.paths;
-	rc.frame_size = port->params.lane_frame_size;
-	rc.set_first_seq = port->params.set_first_seq;
-	rc.first_seq = port->params.first_seq;
+	sim_port_conf(port, &rc);
 	/* The recorder is off unless requested: thousands of hosts fail here in virtual seconds. */
 	if (open->conf->capture || open->conf->recorder_file[0])
 		rc.tap = weft_tap_open(&port->fp, open->platform, open->worker_id, open->conf);

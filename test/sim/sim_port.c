@@ -8,6 +8,7 @@
  * read too far.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include <rte_udp.h>
 
 #include "eal.h"
+#include "engine/engine.h"
+#include "frame/hosts.h"
+#include "frame/arp.h"
 #include "sim_priv.h"
 
 #define RECLAIM_AT 32 /* as tx_free_thresh of many PMDs */
@@ -108,11 +112,59 @@ struct rte_udp_hdr *sim_find_udp(uint8_t *data, size_t len, struct rte_ipv4_hdr 
 	return (struct rte_udp_hdr *)(data + at + ihl);
 }
 
+/* The UDP header of a frame with IPv6 that has one, whole. */
+static struct rte_udp_hdr *find_udp6(uint8_t *data, size_t len, struct rte_ipv6_hdr **ip)
+{
+	size_t at = sizeof(struct rte_ether_hdr);
+	rte_be16_t type;
+
+	if (len < at + 4 + sizeof(**ip) + sizeof(struct rte_udp_hdr))
+		return NULL;
+	memcpy(&type, data + at - 2, 2);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN)) {
+		memcpy(&type, data + at + 2, 2);
+		at += 4;
+	}
+	*ip = (struct rte_ipv6_hdr *)(data + at);
+	if (type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || (*ip)->proto != IPPROTO_UDP ||
+	    len < at + sizeof(**ip) + rte_be_to_cpu_16((*ip)->payload_len))
+		return NULL;
+	return (struct rte_udp_hdr *)(*ip + 1);
+}
+
+static void tx_checksum6(uint64_t flags, struct sim_frame *f)
+{
+	struct rte_ipv6_hdr *ip;
+	struct rte_udp_hdr *udp = find_udp6(f->data, f->len, &ip);
+
+	if (!udp || (flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
+		return;
+	udp->dgram_cksum = 0;
+	udp->dgram_cksum = rte_ipv6_udptcp_cksum(ip, udp);
+}
+
+static void rx_checksum6(struct rte_mbuf *m, struct sim_frame *f)
+{
+	struct rte_ipv6_hdr *ip;
+	struct rte_udp_hdr *udp = find_udp6(f->data, f->len, &ip);
+	uint16_t sum;
+
+	if (!udp || udp->dgram_cksum == 0)
+		return;
+	sum = udp->dgram_cksum;
+	udp->dgram_cksum = 0;
+	m->ol_flags |= rte_ipv6_udptcp_cksum(ip, udp) == sum ? RTE_MBUF_F_RX_L4_CKSUM_GOOD
+							     : RTE_MBUF_F_RX_L4_CKSUM_BAD;
+	udp->dgram_cksum = sum;
+}
+
 static void tx_checksums(uint64_t flags, struct sim_frame *f)
 {
 	struct rte_ipv4_hdr *ip;
 	struct rte_udp_hdr *udp;
 
+	if (flags & RTE_MBUF_F_TX_IPV6)
+		tx_checksum6(flags, f);
 	if (!(flags & (RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM)))
 		return;
 	udp = sim_find_udp(f->data, f->len, &ip);
@@ -134,6 +186,7 @@ static void rx_checksums(struct rte_mbuf *m, struct sim_frame *f)
 	struct rte_udp_hdr *udp = sim_find_udp(f->data, f->len, &ip);
 	uint16_t sum;
 
+	rx_checksum6(m, f);
 	if (!udp)
 		return;
 	sum = ip->hdr_checksum;
@@ -393,6 +446,8 @@ static void port_close(struct weft_frame_port *fp)
 	port->open = false;
 	pool_put(port, fp->pool, port->params.bufs, frame_room(port));
 	pool_put(port, fp->hdr_pool, port->params.hdr_bufs, HDR_ROOM);
+	free(fp->hosts);
+	fp->hosts = NULL;
 }
 
 static const struct weft_frame_port_ops port_ops = {
@@ -418,8 +473,40 @@ int sim_port_open(struct sim_port *port)
 	port->fp.hdr_pool = pool_get(port->params.hdr_bufs, HDR_ROOM);
 	if (!port->fp.pool || !port->fp.hdr_pool)
 		return -ENOMEM;
+	if (port->params.ip6) {
+		if (inet_pton(AF_INET6, port->params.ip6, port->fp.ip6) != 1)
+			return -EINVAL;
+		if (memcmp(port->fp.ip6 + 8, (uint8_t[8]){0}, 8) == 0)
+			weft_ip6_from_mac(port->fp.ip6, port->fp.mac);
+		port->fp.prefix6 = 64;
+		port->fp.hosts = weft_hosts_new(port->fp.ip6);
+	}
 	port->open = true;
 	return 0;
+}
+
+void sim_port_conf(const struct sim_port *port, struct weft_raw_conf *rc)
+{
+	const struct sim_port_params *p = &port->params;
+
+	*rc = (struct weft_raw_conf){
+		.raw_ethertype = p->raw_ethertype,
+		.vlan = p->vlan,
+		.ip = p->ip,
+		.prefix = p->prefix,
+		.gateway = p->gateway,
+		.neigh = p->neigh,
+		.num_neigh = p->num_neigh,
+		.udp_port = p->udp_port,
+		.paths = p->paths,
+		.frame_size = p->lane_frame_size,
+		.set_first_seq = p->set_first_seq,
+		.first_seq = p->first_seq,
+	};
+	if (port->fp.hosts) {
+		rc->six = true;
+		rc->ip = weft_hosts_find(port->fp.hosts, port->fp.ip6);
+	}
 }
 
 static void fill_frame_port(struct sim_port *port)

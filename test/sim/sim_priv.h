@@ -197,6 +197,9 @@ void sim_fabric_free(struct sim *sim);
 void sim_port_receive(struct sim_port *port, struct sim_frame *frame);
 /** Free what the port's rings hold. */
 void sim_port_drain(struct sim_port *port);
+struct weft_raw_conf;
+/** The lane's settings, from the parameters of the port. */
+void sim_port_conf(const struct sim_port *port, struct weft_raw_conf *rc);
 /** Give the port an owner with mbufs. @return 0 or -errno */
 int sim_port_open(struct sim_port *port);
 /** Copy of the frame in a place's mbuf, with the checksums the port was asked for. */

@@ -20,13 +20,14 @@
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
+#include "frame/hosts.h"
 #include "lane.h"
 
 static const uint8_t no_ip6[16];
 
 static bool has_ip6(const struct raw_iface *iface)
 {
-	return memcmp(iface->port->ip6, no_ip6, sizeof(no_ip6)) != 0;
+	return iface->port->hosts != NULL;
 }
 
 /* ---------------------------------------------------------------- attributes */
@@ -141,8 +142,8 @@ void raw_fill_attr(struct raw_iface *iface)
 	uint32_t room = iface->frame_size - iface->encap_len -
 			(uint32_t)sizeof(struct weft_frame_hdr) - 4 -
 			(uint32_t)sizeof(struct weft_frame_msg);
-	uint32_t small =
-		rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM - RAW_TMPL - 4;
+	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM -
+			 RAW_HEAD_MAX - 4;
 
 	*a = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_TO_IFACE,
@@ -368,13 +369,24 @@ int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, st
 	if (err == 0 && a->six != has_ip6(iface))
 		return -EAFNOSUPPORT;
 	if (err == 0 && a->six)
-		a->ip = iface->port->ops->host(iface->port, a->ip6);
+		a->ip = weft_hosts_number(iface->port->hosts, a->ip6);
 	return err;
 }
 
 static uint32_t netmask_of(uint8_t prefix)
 {
 	return prefix == 0 ? 0 : ~0u << (32 - prefix);
+}
+
+static bool is_on_link(const struct raw_iface *iface, uint32_t ip)
+{
+	const struct in6_addr *ip6;
+
+	if (!iface->rx_filter.six)
+		return ((ip ^ iface->rx_filter.ip) & netmask_of(iface->prefix)) == 0;
+	ip6 = weft_hosts_ip(iface->port->hosts, ip);
+	return ip6 && (weft_ip6_is_link_local(ip6->s6_addr) ||
+		       weft_ip6_same_net(ip6->s6_addr, iface->port->ip6, iface->port->prefix6));
 }
 
 /*
@@ -385,7 +397,7 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {
 	if (iface->port->ops->reach || weft_arp_is_fixed(&iface->arp, ip))
 		*hop = ip;
-	else if (((ip ^ iface->rx_filter.ip) & netmask_of(iface->prefix)) == 0)
+	else if (is_on_link(iface, ip))
 		*hop = ip;
 	else if (iface->gateway != 0)
 		*hop = iface->gateway;
@@ -411,6 +423,17 @@ static const char *ip6_text(const uint8_t ip6[16], char *buf, size_t size)
 static void ip_text(uint32_t ip, char *buf, size_t size)
 {
 	snprintf(buf, size, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+}
+
+void raw_ip_text(const struct raw_iface *iface, uint32_t ip, char *buf, size_t size)
+{
+	const void *ip6 = has_ip6(iface) ? weft_hosts_ip(iface->port->hosts, ip) : NULL;
+
+	if (ip6)
+		snprintf(buf, size, "%s",
+			 ip6_text(ip6, (char[INET6_ADDRSTRLEN]){0}, INET6_ADDRSTRLEN));
+	else
+		ip_text(ip, buf, size);
 }
 
 static int take_explained(const struct raw_iface *iface, const void *addr, size_t len,
@@ -466,12 +489,8 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	}
 	if (a.raw_ethertype)
 		return 0;
-	ip_text(iface->rx_filter.ip, ours, sizeof(ours));
-	ip_text(a.ip, theirs, sizeof(theirs));
-	if (a.six) {
-		ip6_text(iface->port->ip6, ours, sizeof(ours));
-		ip6_text(a.ip6, theirs, sizeof(theirs));
-	}
+	raw_ip_text(iface, iface->rx_filter.ip, ours, sizeof(ours));
+	raw_ip_text(iface, a.ip, theirs, sizeof(theirs));
 	if (iface->port->ops->reach && a.ip == iface->rx_filter.ip &&
 	    a.udp_port != iface->rx_filter.udp_port)
 		return 0; /* another process of this host */
@@ -491,7 +510,7 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {
 		snprintf(why, why_len,
 			 "%s is not in our subnet %s/%u and there is no gateway (gw=)%s", theirs,
-			 ours, iface->prefix, raw_ip_hint(iface));
+			 ours, a.six ? iface->port->prefix6 : iface->prefix, raw_ip_hint(iface));
 		return -EHOSTUNREACH;
 	}
 	return 0;
@@ -525,12 +544,12 @@ void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE])
 
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 {
-	struct weft_frame_port *port = c->iface->port;
+	const struct weft_frame_port *port = c->iface->port;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], text[INET6_ADDRSTRLEN];
-	uint8_t ip6[16];
+	const void *ip6 = port->hosts ? weft_hosts_ip(port->hosts, c->peer_ip) : NULL;
 
 	raw_mac_text(c->peer_mac, mac);
-	if (has_ip6(c->iface) && port->ops->host_ip6(port, c->peer_ip, ip6))
+	if (ip6)
 		snprintf(buf, size, "[%s]:%u", ip6_text(ip6, text, sizeof(text)), c->peer_port);
 	else if (c->iface->rx_filter.raw_ethertype)
 		snprintf(buf, size, "%s", mac);

@@ -20,6 +20,8 @@
 #include "engine/sealed.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
+#include "frame/hosts.h"
+#include "frame/nd.h"
 #include "frame/parse.h"
 
 /* ---------------------------------------------------------------- queue to the port */
@@ -88,6 +90,20 @@ void raw_txq_end(struct raw_iface *iface)
 /* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
+/* With IPv6. A host that has no number any more gets no frame: its address is unspecified. */
+static void put_ip6(const struct raw_iface *iface, uint32_t dst, struct weft_encap_addr *a)
+{
+	const struct in6_addr *ip;
+
+	if (!iface->rx_filter.six)
+		return;
+	a->six = true;
+	memcpy(a->src_ip6, iface->rx_filter.ip6, sizeof(a->src_ip6));
+	ip = weft_hosts_ip(iface->port->hosts, dst);
+	if (ip)
+		memcpy(a->dst_ip6, ip, sizeof(a->dst_ip6));
+}
+
 static struct weft_encap_addr conn_addr(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
@@ -103,6 +119,7 @@ static struct weft_encap_addr conn_addr(const struct raw_conn *c)
 
 	memcpy(a.src_mac, iface->rx_filter.mac, 6);
 	memcpy(a.dst_mac, c->peer_mac, 6);
+	put_ip6(iface, c->peer_ip, &a);
 	return a;
 }
 
@@ -112,8 +129,7 @@ void raw_conn_template(struct raw_conn *c)
 	struct weft_encap_addr a = conn_addr(c);
 	struct weft_frame_hdr *hdr;
 
-	weft_encap_build(&c->encap, &a);
-	memcpy(c->tmpl, c->encap.bytes, c->encap.len);
+	weft_encap_build(&c->encap, c->tmpl, &a);
 	hdr = (struct weft_frame_hdr *)(c->tmpl + c->encap.len);
 	*hdr = (struct weft_frame_hdr){
 		.magic = weft_put16(WEFT_FRAME_MAGIC),
@@ -179,7 +195,7 @@ static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
  */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
 {
-	uint32_t skip = c->encap.l2_len + (uint32_t)sizeof(struct rte_ipv4_hdr), n, odd = 0;
+	uint32_t skip = (uint32_t)c->encap.l2_len + c->encap.l3_len, n, odd = 0;
 	struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, skip);
 	uint32_t sum = (uint32_t)c->encap.udp_sum + weft_be16((uint16_t)udp_len);
 	uint16_t part, csum;
@@ -187,9 +203,12 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	if (c->iface->port->flags & WEFT_FRAME_PORT_TX_CSUM) {
 		/* The NIC adds the datagram to the sum of the pseudo header. */
 		udp->dgram_cksum = weft_csum_fold(sum);
-		m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+		m->ol_flags |=
+			(c->encap.l3_len == sizeof(struct rte_ipv4_hdr) ? RTE_MBUF_F_TX_IPV4
+									: RTE_MBUF_F_TX_IPV6) |
+			RTE_MBUF_F_TX_UDP_CKSUM;
 		m->l2_len = c->encap.l2_len;
-		m->l3_len = sizeof(struct rte_ipv4_hdr);
+		m->l3_len = c->encap.l3_len;
 		return;
 	}
 	udp->dgram_cksum = 0;
@@ -217,23 +236,30 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const struct rte_udp_hdr *udp =
-		(const struct rte_udp_hdr *)(frame + c->encap.l2_len + sizeof(struct rte_ipv4_hdr));
+		(const struct rte_udp_hdr *)(frame + c->encap.l2_len + c->encap.l3_len);
 
-	if (leaves_sealed(c, m)) /* the frame itself stays here: its copy has these headers */
+	if (leaves_sealed(c, m)) { /* the frame itself stays here: its copy has these headers */
 		weft_encap_patch(&c->encap, frame, lane_len + WEFT_FRAME_SEAL_LEN,
 				 weft_be16(udp->src_port), weft_be16(udp->dst_port));
-	else if (crc)
+		return;
+	}
+	if (crc)
 		put_crc(m, c->encap.len, lane_len);
-	else if (c->encap.ip)
-		put_udp_csum(c, m, (uint32_t)sizeof(struct rte_udp_hdr) + lane_len);
+	/* IPv6 has no frame without this checksum. */
+	if (c->encap.l3_len != 0 && (!crc || c->iface->rx_filter.six))
+		put_udp_csum(c, m, (uint32_t)sizeof(*udp) + lane_len + (crc ? 4 : 0));
 }
 
 void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path)
 {
 	struct rte_mbuf *sealed = raw_sealed_copy(c, m, path);
 
-	if (sealed)
-		raw_txq_push(c->iface, sealed);
+	if (!sealed)
+		return;
+	if (c->iface->rx_filter.six)
+		put_udp_csum(c, sealed,
+			     sealed->pkt_len - c->encap.len + (uint32_t)sizeof(struct rte_udp_hdr));
+	raw_txq_push(c->iface, sealed);
 }
 
 /* Queue a frame that nothing keeps. */
@@ -339,9 +365,11 @@ uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v)
 	return v->hdr->path < c->path_count ? v->hdr->path : c->next_path;
 }
 
-static uint32_t state_size(uint32_t words)
+static uint32_t state_size(const struct raw_conn *c, uint32_t words)
 {
-	return RAW_TMPL + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
+	uint32_t head = c->encap.len + (uint32_t)sizeof(struct weft_frame_hdr);
+
+	return RTE_MAX(head, RAW_TMPL) + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
 }
 
 /* Words of a SACK block that the shortest frames have room for. */
@@ -354,12 +382,12 @@ static uint32_t state_size(uint32_t words)
  * Long SACK blocks need a buffer of frame size. Without one, this number of words fits a small
  * buffer.
  */
-static uint32_t short_sack(const struct raw_iface *iface, uint32_t words)
+static uint32_t short_sack(const struct raw_conn *c, uint32_t words)
 {
-	uint32_t room =
-		(uint32_t)rte_pktmbuf_data_room_size(iface->port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
+	uint32_t room = (uint32_t)rte_pktmbuf_data_room_size(c->iface->port->hdr_pool) -
+			RTE_PKTMBUF_HEADROOM;
 
-	return room < state_size(1) ? 0 : RTE_MIN(words, (room - state_size(0)) / 8);
+	return room < state_size(c, 1) ? 0 : RTE_MIN(words, (room - state_size(c, 0)) / 8);
 }
 
 /* @return bytes of the ECN block */
@@ -394,14 +422,14 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	struct rte_mbuf *m;
 
 	if (unlikely(words > SACK_ALWAYS) &&
-	    c->tx.cut < state_size(words) + ECN_MAX + sizeof(progress))
+	    c->tx.cut < state_size(c, words) + ECN_MAX + sizeof(progress))
 		words = SACK_ALWAYS;
-	m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0) + sizeof(progress));
+	m = ctl_alloc(iface, state_size(c, words) + (marks ? ECN_MAX : 0) + sizeof(progress));
 	if (!m && type == WEFT_FRAME_ACK && words > 0) {
 		/* A short block is better than no ACK, which the sender would take for silence. */
-		words = short_sack(iface, words);
+		words = short_sack(c, words);
 		marks = gaps = false;
-		m = ctl_alloc(iface, state_size(words));
+		m = ctl_alloc(iface, state_size(c, words));
 	}
 	if (!m)
 		return -EAGAIN;
@@ -451,7 +479,7 @@ void raw_probe_send(struct raw_conn *c, uint16_t size)
 {
 	struct weft_frame_probe p = {
 		.id = weft_put16(c->probe_id),
-		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - raw_tag_len(c->iface)) : 0),
+		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - c->iface->wire_less) : 0),
 	};
 
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
@@ -566,6 +594,7 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 		return -EAGAIN;
 	memcpy(a.src_mac, iface->rx_filter.mac, 6);
 	memcpy(a.dst_mac, d->mac, 6);
+	put_ip6(iface, d->ip, &a);
 	m->data_len =
 		(uint16_t)weft_frame_write(rte_pktmbuf_mtod(m, uint8_t *), &a, &hdr, body, len);
 	m->pkt_len = m->data_len;
@@ -675,18 +704,33 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	raw_unknown_sender_reply(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 
+static uint32_t write_arp(const struct raw_iface *iface, const uint8_t dst[6],
+			  const struct rte_arp_hdr *pkt, uint8_t *p)
+{
+	uint8_t l2;
+
+	memset(p, 0, ARP_FRAME + RTE_VLAN_HLEN);
+	l2 = weft_encap_l2(p, dst, iface->rx_filter.mac, iface->rx_filter.vlan, RTE_ETHER_TYPE_ARP);
+	memcpy(p + l2, pkt, sizeof(*pkt));
+	return ARP_FRAME + l2 - RTE_ETHER_HDR_LEN;
+}
+
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt)
 {
-	struct rte_mbuf *m = ctl_alloc(iface, ARP_FRAME + RTE_VLAN_HLEN);
-	uint8_t *p, l2;
+	struct rte_mbuf *m = ctl_alloc(iface, RTE_MAX(ARP_FRAME + RTE_VLAN_HLEN, WEFT_ND_MAX));
+	uint32_t len;
+	uint8_t *p;
 
 	if (!m)
 		return;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memset(p, 0, ARP_FRAME + RTE_VLAN_HLEN);
-	l2 = weft_encap_l2(p, dst, iface->rx_filter.mac, iface->rx_filter.vlan, RTE_ETHER_TYPE_ARP);
-	memcpy(p + l2, pkt, sizeof(*pkt));
-	m->data_len = (uint16_t)(ARP_FRAME + l2 - RTE_ETHER_HDR_LEN);
+	len = iface->rx_filter.six ? weft_nd_write(&iface->rx_filter, iface->port->hosts, pkt, p)
+				   : write_arp(iface, dst, pkt, p);
+	if (len == 0) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	m->data_len = (uint16_t)len;
 	m->pkt_len = m->data_len;
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_FRAMES);

@@ -79,12 +79,6 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 /* Queue the sealed copy of a complete frame. Without a buffer for it the frame counts as lost. */
 void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
-/* Length of the VLAN tag in frames of the iface: sizes on the wire do not count it. */
-static inline uint16_t raw_tag_len(const struct raw_iface *iface)
-{
-	return iface->rx_filter.vlan != 0 ? RTE_VLAN_HLEN : 0;
-}
-
 /* Of a sealed connection: the answer to its probe confirms a key with which no DATA is sent. */
 void raw_probe_key(struct raw_conn *c);
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
@@ -109,6 +103,7 @@ int raw_bye_send(struct raw_conn *c);
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
+/* An ARP packet, or the message of neighbour discovery that takes its place (frame/nd.h). */
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
 
 /* ---------------------------------------------------------------- queue to the port */

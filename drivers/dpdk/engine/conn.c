@@ -12,6 +12,7 @@
 #include "engine/iface.h"
 #include "engine/rules.h"
 #include "frame/frame.h"
+#include "frame/hosts.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -75,10 +76,10 @@ int raw_state_move(struct raw_conn *c)
 
 static void hold_host(struct raw_conn *c, bool yes)
 {
-	struct weft_frame_port *port = c->iface->port;
+	struct weft_hosts *hosts = c->iface->port->hosts;
 
-	if (port->ops->host_hold && c->peer_ip != 0)
-		port->ops->host_hold(port, c->peer_ip, yes);
+	if (hosts)
+		weft_hosts_hold(hosts, c->peer_ip, yes);
 }
 
 void raw_state_peer(struct raw_conn *c, uint32_t ip)

@@ -36,14 +36,19 @@
 /* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
-#define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
+/*
+ * Bytes that a frame gets from its connection's template: encapsulation and lane header, rounded up
+ * for the copy. With IPv6 the end of the lane header is missing, which raw_stamp() fills.
+ */
+#define RAW_TMPL 96u
+#define RAW_HEAD_MAX (WEFT_ENCAP_MAX + (uint32_t)sizeof(struct weft_frame_hdr))
 /* raw_conn.csum: frames have a tag instead (engine/sealed.h). Never on the wire. */
 #define RAW_CSUM_SEALED 3u
 #define RAW_NEVER WEFT_NEVER
 /* a timeout that never expires; sums with it do not overflow */
 #define RAW_FOREVER (WEFT_NEVER / 4)
 
-static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
+static_assert(WEFT_ENCAP_MAX + offsetof(struct weft_frame_hdr, order) <= RAW_TMPL, "template");
 
 struct raw_part;
 struct raw_hs;
@@ -217,7 +222,7 @@ struct raw_conn {
 	/* Lines 3 and 4: sending a frame, processing an acknowledgement. */
 	struct raw_tx tx __rte_cache_aligned;
 
-	uint8_t tmpl[RAW_TMPL];
+	uint8_t tmpl[RAW_HEAD_MAX];
 	struct weft_encap_hdr encap;
 	struct raw_path first_path;
 

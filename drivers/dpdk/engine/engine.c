@@ -2,6 +2,7 @@
 /* The lifetime of an iface: opening it over a port, one round of progress, closing. */
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,19 +387,20 @@ void weft_raw_mem_deregister(struct weft_lane_iface *base, struct weft_mem_lane 
 
 /* ---------------------------------------------------------------- open */
 
+/* IPv6 has no frame without UDP's checksum. */
 static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode,
-			   bool raw_ethertype)
+			   bool raw_ethertype, bool six)
 {
 	switch (mode) {
 	case WEFT_CSUM_NONE:
-		return WEFT_FRAME_CSUM_NONE;
+		return six ? WEFT_FRAME_CSUM_UDP : WEFT_FRAME_CSUM_NONE;
 	case WEFT_CSUM_UDP:
 		return raw_ethertype ? WEFT_FRAME_CSUM_CRC32C : WEFT_FRAME_CSUM_UDP;
 	case WEFT_CSUM_CRC32C:
 		return WEFT_FRAME_CSUM_CRC32C;
 	default:
 		if (port->flags & WEFT_FRAME_PORT_MEMORY)
-			return WEFT_FRAME_CSUM_NONE;
+			return six ? WEFT_FRAME_CSUM_UDP : WEFT_FRAME_CSUM_NONE;
 		return port->flags & WEFT_FRAME_PORT_RX_CSUM && !raw_ethertype
 			       ? WEFT_FRAME_CSUM_UDP
 			       : WEFT_FRAME_CSUM_CRC32C;
@@ -426,6 +428,19 @@ static void share_buffers(struct raw_iface *iface)
 	raw_share_init(iface);
 }
 
+/*
+ * Sizes on the wire are those of a frame with IPv4 and without a tag. Over UDP sockets the frames
+ * of a lane with IPv6 have such headers, too.
+ */
+static void take_sizes(struct raw_iface *iface, const struct weft_raw_conf *rc)
+{
+	iface->l2_tag = rc->vlan != 0 ? RTE_VLAN_HLEN : 0;
+	iface->wire_less = (uint8_t)(iface->l2_tag + (rc->six ? WEFT_IP6_MORE : 0));
+	iface->least_size = (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + iface->l2_tag);
+	if (iface->port->hosts && !rc->six)
+		iface->least_size -= WEFT_IP6_MORE;
+}
+
 static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
 		      size_t len)
 {
@@ -433,8 +448,10 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	uint32_t room = rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t size = rc->frame_size != 0 ? rc->frame_size : port->frame_size;
-	uint32_t least = WEFT_FRAME_SIZE_MIN - (rc->vlan != 0 ? 0 : RTE_VLAN_HLEN);
+	uint32_t least;
 
+	take_sizes(iface, rc);
+	least = iface->least_size;
 	size = RTE_MIN(size, (uint32_t)port->frame_size);
 	size = RTE_MIN(size, room);
 	size = RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
@@ -472,7 +489,9 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.vlan = rc->vlan,
 		.udp_port = udp,
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
+		.six = rc->six,
 	};
+	memcpy(iface->rx_filter.ip6, port->ip6, sizeof(iface->rx_filter.ip6));
 	if (port->path_ports.mask != 0)
 		iface->rx_filter.range = port->path_ports;
 	else if (!rc->raw_ethertype)
@@ -492,9 +511,11 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)
 		iface->paths = 1; /* no UDP, no source ports */
-	iface->csum_wanted = csum_wanted(port, iface->conf.csum, rc->raw_ethertype);
+	iface->csum_wanted = csum_wanted(port, iface->conf.csum, rc->raw_ethertype, rc->six);
 	iface->encap_len = RTE_ETHER_HDR_LEN + (rc->vlan != 0 ? RTE_VLAN_HLEN : 0) +
-			   (rc->raw_ethertype ? 0 : WEFT_IP_UDP_LEN);
+			   (rc->raw_ethertype ? 0
+			    : rc->six         ? WEFT_IP6_UDP_LEN
+					      : WEFT_IP_UDP_LEN);
 	iface->set_first_seq = rc->set_first_seq;
 	iface->first_seq = rc->first_seq;
 	if (iface->conf.connect_timeout_ns == 0)
@@ -504,22 +525,21 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	/* Bounded, because times are added to it. */
 	iface->conf.peer_timeout_ns = RTE_MIN(iface->conf.peer_timeout_ns, RAW_FOREVER);
 	weft_arp_init(&iface->arp, iface->rx_filter.ip, port->mac,
-		      weft_siphash(&iface->key, "arp", 3), port->arp);
+		      weft_siphash(&iface->key, "arp", 3), rc->six ? NULL : port->arp);
 }
 
 static int take_neighbours(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
 			   size_t len)
 {
-	uint32_t ip;
+	char ip[INET6_ADDRSTRLEN];
 	int err;
 
 	for (unsigned int i = 0; i < rc->num_neigh; i++) {
-		ip = rc->neigh[i].ip;
-		err = weft_arp_fix(&iface->arp, ip, rc->neigh[i].mac);
+		err = weft_arp_fix(&iface->arp, rc->neigh[i].ip, rc->neigh[i].mac);
 		if (err == 0)
 			continue;
-		snprintf(why, len, "%s: lane option 'neigh': %u.%u.%u.%u %s", iface->port->name,
-			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255,
+		raw_ip_text(iface, rc->neigh[i].ip, ip, sizeof(ip));
+		snprintf(why, len, "%s: lane option 'neigh': %s %s", iface->port->name, ip,
 			 err == -EEXIST ? "has another MAC address on another queue of this port"
 					: "is one too many for all queues of this port together");
 		return -EINVAL;

@@ -47,11 +47,16 @@
 
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */
 struct weft_raw_conf {
-	bool raw_ethertype; /**< own ethertype instead of IPv4/UDP */
-	uint16_t vlan;      /**< 1..4094; 0 = untagged */
-	uint32_t ip;        /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
-	uint8_t prefix;     /**< bits of the subnet; with ip 0: 16 */
-	uint32_t gateway;   /**< host order; 0 = none */
+	bool raw_ethertype; /**< own ethertype instead of IP and UDP */
+	/**
+	 * frames have IPv6 headers: port->hosts has the hosts of ip, gateway and neigh, which are
+	 * numbers, and holds them
+	 */
+	bool six;
+	uint16_t vlan;    /**< 1..4094; 0 = untagged */
+	uint32_t ip;      /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
+	uint8_t prefix;   /**< bits of the subnet; with ip 0: 16 */
+	uint32_t gateway; /**< host order; 0 = none */
 	/** static neighbours, whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
 	const struct weft_lane_neigh *neigh;
 	unsigned int num_neigh;

@@ -81,7 +81,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.first_seq = weft_put32(c->tx.next),
 		.rx_frames = weft_put32(iface->port->rx_depth),
 		.rx_bufs = weft_put32(iface->port->pool->size),
-		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),
+		.frame_size = weft_put16((uint16_t)(iface->frame_size - iface->wire_less)),
 		.csum = c->csum,
 		.paths = iface->paths,
 		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS |
@@ -155,7 +155,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->hs->peer_rx_seqs = WEFT_FRAME_SEQS << h->rx_shift;
 	c->frame_size =
 		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
-				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
+				  (uint32_t)weft_get16(h->frame_size) + c->iface->wire_less);
 	/* The stronger of both checksums: both ends compute the same. */
 	if (c->csum != RAW_CSUM_SEALED)
 		c->csum = RTE_MAX(c->csum, h->csum);
@@ -168,9 +168,9 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	raw_conn_template(c);
 }
 
-static bool hello_acceptable(const struct weft_frame_hello *h)
+static bool hello_acceptable(const struct raw_iface *iface, const struct weft_frame_hello *h)
 {
-	return weft_get16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN &&
+	return weft_get16(h->frame_size) + iface->wire_less >= iface->least_size &&
 	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_get32(h->rx_frames) > 0 && h->paths > 0 &&
 	       h->rx_shift <= WEFT_FRAME_SEQS_SHIFT;
 }
@@ -276,7 +276,7 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		return;
 	}
 	if (size != 0)
-		size += raw_tag_len(c->iface);
+		size += c->iface->wire_less;
 	if (c->state == RAW_UP)
 		raw_mtu_ack(c, weft_get16(p->id), (uint16_t)size);
 	else if (c->state == RAW_PROBE && size <= c->search->full)
@@ -305,7 +305,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 	if (c->state != RAW_HELLO)
 		return; /* the answer to a repeated HELLO */
-	if (!hello_acceptable(h) || weft_get64(h->iface_id) != c->remote_iface) {
+	if (!hello_acceptable(c->iface, h) || weft_get64(h->iface_id) != c->remote_iface) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
@@ -319,10 +319,9 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		c->elsewhere = true;
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
-	weft_mtu_search_begin(
-		c->search, c->frame_size,
-		(uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface)),
-		(uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), c->iface->live_clock);
+	weft_mtu_search_begin(c->search, c->frame_size, c->iface->least_size,
+			      (uint8_t)(RTE_ETHER_HDR_LEN + c->iface->l2_tag),
+			      c->iface->live_clock);
 	raw_hs_enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
@@ -331,38 +330,39 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
 	const struct raw_iface *iface = c->iface;
-	char peer[64], hop[16];
+	const char *by = iface->rx_filter.six ? "neighbour discovery" : "ARP";
+	char peer[64], hop[INET6_ADDRSTRLEN];
 
 	raw_peer_text(c, peer, sizeof(peer));
-	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255,
-		 c->hop_ip >> 8 & 255, c->hop_ip & 255);
+	raw_ip_text(iface, c->hop_ip, hop, sizeof(hop));
 	if (c->hop_ip != c->peer_ip)
 		snprintf(text, size,
-			 "%s: no ARP answer from the gateway %s in %.1f s (wanted for %s): check "
+			 "%s: no %s answer from the gateway %s in %.1f s (wanted for %s): check "
 			 "gw=, ip= and VLAN",
-			 iface->base.name, hop, s, peer);
+			 iface->base.name, by, hop, s, peer);
 	else
 		snprintf(text, size,
-			 "%s: no ARP answer from %s in %.1f s: check addresses, VLAN and that the "
+			 "%s: no %s answer from %s in %.1f s: check addresses, VLAN and that the "
 			 "peer runs%s",
-			 iface->base.name, hop, s,
+			 iface->base.name, by, hop, s,
 			 iface->no_ip ? raw_ip_hint(iface)
-				      : "; where only the gateway answers ARP give ip=ADDRESS/32 "
-					"and gw=, without any ARP give neigh=");
+			 : iface->rx_filter.six
+				 ? ""
+				 : "; where only the gateway answers ARP give ip=ADDRESS/32 "
+				   "and gw=, without any ARP give neigh=");
 }
 
 /* The end of an error text: the host's own address may be the reason why no answer comes. */
 static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 {
-	uint32_t ip = iface->rx_filter.ip;
+	char ip[INET6_ADDRSTRLEN];
 
+	raw_ip_text(iface, iface->rx_filter.ip, ip, sizeof(ip));
 	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
 	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
 		snprintf(text, size, "%s", raw_ip_hint(iface));
 	else
-		snprintf(text, size,
-			 ", and that ip=%u.%u.%u.%u is this NIC's own (clouds drop others)",
-			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+		snprintf(text, size, ", and that ip=%s is this NIC's own (clouds drop others)", ip);
 }
 
 void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t size)
@@ -514,7 +514,7 @@ void raw_hello_answer(struct raw_conn *c)
 /* @return false: the HELLO has been refused. Only this end's log has the exact reason. */
 static bool seals_alike(struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	uint32_t ip = v->src_ip;
+	char ip[INET6_ADDRSTRLEN];
 
 	if (iface->seal && raw_sealed_check_hello(iface, v) == WEFT_HELLO_OK)
 		return true;
@@ -522,11 +522,11 @@ static bool seals_alike(struct raw_iface *iface, const struct weft_frame_view *v
 		return true;
 	if (!iface->seal) {
 		raw_count(iface, RAW_SEAL_HELLO_PLAIN);
+		raw_ip_text(iface, v->src_ip, ip, sizeof(ip));
 		weft_log_limited(&iface->late_log, WEFT_LOG_WARN,
-				 "%s: a connection with %u.%u.%u.%u is refused: the peer seals its "
+				 "%s: a connection with %s is refused: the peer seals its "
 				 "frames: give both ends the same WEFT_JOB_KEY, or none",
-				 iface->base.name, ip >> 24, ip >> 16 & 255, ip >> 8 & 255,
-				 ip & 255);
+				 iface->base.name, ip);
 	}
 	raw_reset_send(iface, v, WEFT_RESET_SEAL);
 	return false;
@@ -562,7 +562,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_reset_send(iface, v, WEFT_RESET_IFACE);
 		return;
 	}
-	if (!hello_acceptable(h) || weft_get64(h->iface_id) == iface->iface_id) {
+	if (!hello_acceptable(iface, h) || weft_get64(h->iface_id) == iface->iface_id) {
 		raw_count(iface, RAW_DROP_BAD_TYPE);
 		raw_reset_send(iface, v, WEFT_RESET_REFUSED);
 		return;
@@ -628,7 +628,7 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (!raw_path_probe(c, v, &path))
 		return;
 	if (size != 0)
-		size += raw_tag_len(c->iface);
+		size += c->iface->wire_less;
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	else if (size > came_size(c, v))
@@ -640,11 +640,10 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
-	uint32_t size = weft_get16(r->frame_size) + raw_tag_len(c->iface);
+	uint32_t size = weft_get16(r->frame_size) + c->iface->wire_less;
 	int err = 0;
 
-	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN ||
-	    size > c->iface->frame_size) {
+	if (!c->base.passive || size < c->iface->least_size || size > c->iface->frame_size) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}

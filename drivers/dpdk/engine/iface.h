@@ -88,7 +88,7 @@
 	X(RAW_DROP_BAD_LENGTH, "drop.bad_length",                                                  \
 	  "Frames dropped: lengths contradict each other.")                                        \
 	X(RAW_DROP_BAD_IP, "drop.bad_ip",                                                          \
-	  "Frames dropped: IPv4 header wrong, with options, or a fragment.")                       \
+	  "Frames dropped: IP header wrong, with options, or a fragment.")                         \
 	X(RAW_DROP_BAD_MAGIC, "drop.bad_magic", "Frames dropped: not of Weft.")                    \
 	X(RAW_DROP_BAD_VERSION, "drop.bad_version", "Frames dropped: of another version of Weft.") \
 	X(RAW_DROP_BAD_TYPE, "drop.bad_type", "Frames dropped: unknown type or flags.")            \
@@ -166,8 +166,8 @@
 	  "Half-open connections that their peer did not finish.")                                 \
 	X(RAW_RESET_IN, "conn.reset_by_peer",                                                      \
 	  "Connections that the peer refused or forgot (RESET).")                                  \
-	X(RAW_ARP_REQUESTS, "arp.requests", "ARP requests sent.")                                  \
-	X(RAW_ARP_ANSWERED, "arp.answered", "ARP requests of others answered.")                    \
+	X(RAW_ARP_REQUESTS, "arp.requests", "ARP requests sent, or solicitations of IPv6.")        \
+	X(RAW_ARP_ANSWERED, "arp.answered", "ARP requests, or solicitations, of others answered.") \
 	X(RAW_ARP_IN, "arp.received", "ARP frames received.")                                      \
 	X(RAW_ARP_CONFLICT, "arp.conflict", "ARP frames that show two hosts with one address.")    \
 	X(RAW_PORT_ENDED, "port.ended", "Times that the port was removed or reset for good.")      \
@@ -428,6 +428,9 @@ struct raw_iface {
 	uint8_t paths;
 	bool paths_auto; /* further paths are opened where they help */
 	uint8_t encap_len;
+	uint8_t l2_tag;      /* length of the VLAN tag in frames */
+	uint8_t wire_less;   /* bytes of a frame that sizes on the wire do not count */
+	uint16_t least_size; /* of frames that are not sent in parts */
 	uint8_t csum_wanted;
 	uint16_t frame_size;
 	bool set_first_seq;

@@ -398,15 +398,9 @@ struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view 
 #define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
-/* The least size of frames that are not sent in parts while the path carries it. */
-static uint16_t least_size(const struct raw_iface *iface)
-{
-	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(iface));
-}
-
 static uint16_t floor_size(const struct raw_iface *iface)
 {
-	return (uint16_t)(WEFT_FRAME_SIZE_FLOOR + raw_tag_len(iface));
+	return (uint16_t)(WEFT_FRAME_SIZE_FLOOR + iface->wire_less);
 }
 
 static uint16_t present_size(const struct raw_conn *c)
@@ -448,7 +442,7 @@ void raw_mtu_init(struct raw_conn *c)
 static void report_size(struct raw_conn *c, bool passes)
 {
 	struct raw_iface *iface = c->iface;
-	bool lower = present_size(c) < c->mtu.reported, small = present_size(c) < least_size(iface);
+	bool lower = present_size(c) < c->mtu.reported, small = present_size(c) < iface->least_size;
 	char text[320], peer[64];
 
 	if (present_size(c) == c->mtu.reported)
@@ -556,9 +550,8 @@ static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 	}
 	/* A search takes ids of all probes, which have advanced since the last search. */
 	c->search->id = c->probe_id;
-	search_again(c->search, full, least_size(c->iface),
-		     (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
-		     c->iface->live_clock);
+	search_again(c->search, full, c->iface->least_size,
+		     (uint8_t)(RTE_ETHER_HDR_LEN + c->iface->l2_tag), lo, c->iface->live_clock);
 	c->mtu.searching = true;
 	c->mtu.raising = lo != 0;
 	c->mtu.next = c->iface->live_clock;

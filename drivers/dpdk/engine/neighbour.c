@@ -2,6 +2,7 @@
 
 /* The MAC addresses of next hops, by ARP. */
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@
 #include "engine/tx.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
+#include "frame/hosts.h"
+#include "frame/nd.h"
 #include "frame/parse.h"
 
 /* ---------------------------------------------------------------- requests */
@@ -110,13 +113,12 @@ static void hello_mac_learned(struct raw_iface *iface)
 static void several_have_it(struct raw_iface *iface)
 {
 	const struct weft_arp_conflict *k = &iface->arp.conflict;
-	char ip[16], mac[2][RTE_ETHER_ADDR_FMT_SIZE];
+	char ip[INET6_ADDRSTRLEN], mac[2][RTE_ETHER_ADDR_FMT_SIZE];
 
 	raw_count(iface, RAW_ARP_CONFLICT);
 	for (unsigned int i = 0; i < 2; i++)
 		raw_mac_text(k->mac[i], mac[i]);
-	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", k->ip >> 24, k->ip >> 16 & 255, k->ip >> 8 & 255,
-		 k->ip & 255);
+	raw_ip_text(iface, k->ip, ip, sizeof(ip));
 	if (k->ip == iface->rx_filter.ip)
 		weft_log_limited(
 			&iface->conflict_log, WEFT_LOG_WARN,
@@ -159,6 +161,33 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		if (c->state == RAW_RESOLVE)
 			raw_deadline_live(c, c->hs_next = iface->live_clock);
 	}
+}
+
+/* ---------------------------------------------------------------- IPv6 */
+
+enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict g,
+				   struct weft_frame_view *v, struct rte_arp_hdr *arp)
+{
+	bool checked = iface->port->flags & WEFT_FRAME_PORT_RX_CSUM && iface->rx_l4_ok;
+	struct weft_hosts *hosts = iface->port->hosts;
+
+	if (g == WEFT_VERDICT_ND) {
+		v->arp = arp;
+		return weft_nd_read(&iface->rx_filter, hosts, &v->nd, arp) ? WEFT_VERDICT_ARP
+									   : WEFT_VERDICT_NOT_OURS;
+	}
+	if (g == WEFT_VERDICT_ICMP) {
+		v->src_ip = weft_hosts_find(hosts, &v->ip6->src_addr);
+		v->quote_ip = weft_hosts_find(hosts, v->quote_ip6);
+		return g;
+	}
+	if (v->udp_csum == 0 || (!checked && !weft_frame_udp_csum_ok(v)))
+		return WEFT_VERDICT_BAD_CSUM;
+	iface->rx_l4_ok = true;
+	if (g != WEFT_VERDICT_OK && g != WEFT_VERDICT_BAD_VERSION)
+		return g;
+	v->src_ip = weft_hosts_number(hosts, &v->ip6->src_addr);
+	return v->src_ip != 0 ? g : WEFT_VERDICT_NOT_OURS; /* connections have all places */
 }
 
 /* ---------------------------------------------------------------- peers that move */
@@ -613,7 +642,7 @@ static bool may_look(struct raw_iface *iface, uint32_t sender)
 static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
 				 const struct rte_udp_hdr *udp)
 {
-	uint32_t ip = weft_be32(v->quote->dst_addr), hop_ip;
+	uint32_t ip = v->quote_ip, hop_ip;
 	struct raw_conn *c, *last;
 	struct raw_hop_list *hop;
 
@@ -634,13 +663,12 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
  */
 static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(v->quote + 1);
-	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(udp + 1);
-	uint32_t ip = weft_be32(v->quote->dst_addr), index;
+	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(v->quote + 1);
+	uint32_t ip = v->quote_ip, index;
 	struct raw_conn *c;
 
-	if (v->quote_len < WEFT_IP_UDP_LEN + sizeof(*hdr))
-		return by_ports(iface, v, udp);
+	if (v->quote_len < sizeof(*v->quote) + sizeof(*hdr))
+		return by_ports(iface, v, v->quote);
 	index = weft_get16(hdr->src_conn);
 	c = index < iface->refs_len ? iface->refs[index].conn : NULL;
 	if (!c || c->state != RAW_UP || c->peer_ip != ip ||
@@ -660,7 +688,7 @@ static bool is_refused(const struct raw_conn *c, const struct weft_frame_view *v
 {
 	return v->icmp_code == WEFT_ICMP_NO_PORT && c->live.socket && !c->iface->seal &&
 	       v->src_ip == c->peer_ip &&
-	       v->quote_len >= WEFT_IP_UDP_LEN + sizeof(struct weft_frame_hdr);
+	       v->quote_len >= sizeof(*v->quote) + sizeof(struct weft_frame_hdr);
 }
 
 static void hint_refused(struct raw_conn *c)
@@ -705,6 +733,11 @@ void raw_announce(struct raw_iface *iface)
 
 	weft_arp_probe(&iface->arp, &probe);
 	raw_arp_send(iface, everybody, &probe);
+	/* With IPv6 only hosts at this address get the probe: an advertisement goes to all. */
+	if (iface->rx_filter.six) {
+		probe.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
+		raw_arp_send(iface, everybody, &probe);
+	}
 	iface->announced++;
 	iface->announce_at = iface->announced < ANNOUNCE
 				     ? iface->live_clock + (ANNOUNCE_NS << iface->announced)

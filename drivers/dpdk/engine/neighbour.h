@@ -34,6 +34,15 @@ bool raw_hello_mac_known(struct raw_conn *c);
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
+/*
+ * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The UDP
+ * checksum is verified in any case: there is no other of the header.
+ * @param arp  memory for v->arp
+ * @return the frame's verdict
+ */
+enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict g,
+				   struct weft_frame_view *v, struct rte_arp_hdr *arp);
+
 /* ---------------------------------------------------------------- peers that move */
 
 /*

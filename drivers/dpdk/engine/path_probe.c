@@ -125,10 +125,9 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 /* @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 {
-	uint16_t tag = c->iface->rx_filter.vlan != 0 ? RTE_VLAN_HLEN : 0;
 	weft_le16 port;
 	struct weft_frame_ready r = {
-		.frame_size = weft_put16((uint16_t)(c->frame_size - tag)),
+		.frame_size = weft_put16((uint16_t)(c->frame_size - c->iface->wire_less)),
 		.paths = weft_put16(c->path_count),
 	};
 	uint8_t *p = body;

@@ -696,6 +696,7 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 	const void *data = rte_pktmbuf_mtod(m, const void *);
 	struct rte_mbuf *desc = m;
 	struct weft_frame_view v;
+	struct rte_arp_hdr arp;
 	enum weft_rx_verdict g;
 	uint64_t l4;
 
@@ -725,6 +726,8 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->rx_filter, data, m->pkt_len, &v);
+	if (iface->rx_filter.six && v.ip6)
+		g = raw_ip6_input(iface, g, &v, &arp);
 	if (likely(g == WEFT_VERDICT_OK))
 		lane_input(iface, &v, desc);
 	else

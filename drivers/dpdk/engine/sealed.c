@@ -277,12 +277,12 @@ static void count_verdict(struct raw_iface *iface, enum weft_hello_verdict verdi
 static void refuse(struct raw_iface *iface, const struct weft_frame_view *v,
 		   enum weft_hello_verdict verdict)
 {
-	uint32_t ip = v->src_ip;
+	char ip[INET6_ADDRSTRLEN];
 
 	count_verdict(iface, verdict);
+	raw_ip_text(iface, v->src_ip, ip, sizeof(ip));
 	weft_log_limited(&iface->seal->refused_log, WEFT_LOG_WARN,
-			 "%s: a connection with %u.%u.%u.%u is refused: %s", iface->base.name,
-			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255,
+			 "%s: a connection with %s is refused: %s", iface->base.name, ip,
 			 weft_hello_verdict_text(verdict));
 }
 

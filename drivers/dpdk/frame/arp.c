@@ -479,3 +479,40 @@ uint32_t weft_lane_link_local(const uint8_t mac[6])
 	/* 169.254.0.* and 169.254.255.* are reserved. */
 	return 0xa9fe0100u + h % (254u * 256u);
 }
+
+bool weft_ip6_is_unicast(const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, zeros[15];
+
+	/* Not ::, ::1, a group, or an IPv4 address. */
+	return ip[0] != 0xff && memcmp(ip, zeros, sizeof(zeros)) != 0 &&
+	       memcmp(ip, mapped, sizeof(mapped)) != 0;
+}
+
+bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int prefix)
+{
+	unsigned int bytes = prefix / 8, bits = prefix % 8;
+
+	return memcmp(a, b, bytes) == 0 && (bits == 0 || (a[bytes] ^ b[bytes]) >> (8 - bits) == 0);
+}
+
+void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6])
+{
+	memcpy(ip + 8, mac, 3);
+	ip[8] ^= 2; /* the bit of local addresses has the other meaning here */
+	ip[11] = 0xff;
+	ip[12] = 0xfe;
+	memcpy(ip + 13, mac + 3, 3);
+}
+
+void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6])
+{
+	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
+	static const uint8_t solicited[16] = {0xff, 0x02, [11] = 1, [12] = 0xff};
+
+	memcpy(group, ip ? solicited : all_nodes, 16);
+	if (ip)
+		memcpy(group + 13, ip + 13, 3);
+	mac[0] = mac[1] = 0x33;
+	memcpy(mac + 2, group + 12, 4);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/arp.h
- * ARP: a small cache per port, requests with backoff, replies; and the IPv4 addresses of lanes.
+ * ARP: a small cache per port, requests with backoff, replies; and the addresses of lanes.
  * Pure: builds and reads packets, sends none.
  *
  * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it. So
@@ -202,7 +202,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 
 /** A neighbour whose MAC address is known without ARP. */
 struct weft_lane_neigh {
-	uint32_t ip;
+	uint32_t ip; /**< of a lane with IPv6: a number (frame/hosts.h) */
+	uint8_t ip6[16];
 	uint8_t mac[6];
 };
 
@@ -214,5 +215,28 @@ bool weft_lane_is_unicast(uint32_t ip);
  * address. Two MACs may share one (1 in 65024): lanes then need ip=.
  */
 uint32_t weft_lane_link_local(const uint8_t mac[6]);
+
+/* ---------------------------------------------------------------- IPv6 addresses */
+
+/** Can a host have this address on a network? */
+bool weft_ip6_is_unicast(const uint8_t ip[16]);
+
+/** Of hosts on one link only, fe80::/10. */
+static inline bool weft_ip6_is_link_local(const uint8_t ip[16])
+{
+	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
+/** Are the first @p prefix bits of both the same? */
+bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int prefix);
+
+/** Make an address of a network of 64 bits from a MAC address (RFC 4291, appendix A). */
+void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6]);
+
+/**
+ * The group at which an address is solicited, which hosts with the same last three bytes share;
+ * NULL = the group of all nodes. And its MAC address.
+ */
+void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 
 #endif /* WEFT_ARP_H */

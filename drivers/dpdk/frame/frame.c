@@ -104,9 +104,9 @@ uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], u
 	return sizeof(*eth) + sizeof(*tag);
 }
 
-static void build_ip_udp(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
+static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *bytes, const struct weft_encap_addr *a)
 {
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(e->bytes + e->l2_len);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(bytes + e->l2_len);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
@@ -124,19 +124,65 @@ static void build_ip_udp(struct weft_encap_hdr *e, const struct weft_encap_addr 
 	udp->dst_port = rte_cpu_to_be_16(a->dst_port);
 	e->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
 	e->udp_sum = weft_pseudo_sum(ip);
+	e->l3_len = sizeof(*ip);
 }
 
-void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
+static void build_ip6_udp(struct weft_encap_hdr *e, uint8_t *bytes, const struct weft_encap_addr *a)
 {
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(bytes + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+
+	/* The flow label is 0: flows differ by their ports. */
+	ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)a->tos << 20);
+	ip->proto = IPPROTO_UDP;
+	ip->hop_limits = IPDEFTTL;
+	memcpy(&ip->src_addr, a->src_ip6, sizeof(a->src_ip6));
+	memcpy(&ip->dst_addr, a->dst_ip6, sizeof(a->dst_ip6));
+	udp->src_port = rte_cpu_to_be_16(a->src_port);
+	udp->dst_port = rte_cpu_to_be_16(a->dst_port);
+	e->udp_sum = weft_pseudo6_sum(ip);
+	e->l3_len = sizeof(*ip);
+}
+
+void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct weft_encap_addr *a)
+{
+	uint16_t type = a->raw_ethertype ? WEFT_FRAME_ETHERTYPE
+			: a->six         ? RTE_ETHER_TYPE_IPV6
+					 : RTE_ETHER_TYPE_IPV4;
+
 	memset(e, 0, sizeof(*e));
-	e->len = weft_encap_l2(e->bytes, a->dst_mac, a->src_mac, a->vlan,
-			       a->raw_ethertype ? WEFT_FRAME_ETHERTYPE : RTE_ETHER_TYPE_IPV4);
-	e->l2_len = e->len;
-	e->ip = !a->raw_ethertype;
-	if (e->ip) {
-		build_ip_udp(e, a);
-		e->len += WEFT_IP_UDP_LEN;
-	}
+	memset(bytes, 0, WEFT_ENCAP_MAX);
+	e->l2_len = weft_encap_l2(bytes, a->dst_mac, a->src_mac, a->vlan, type);
+	e->len = e->l2_len;
+	if (a->raw_ethertype)
+		return;
+	if (a->six)
+		build_ip6_udp(e, bytes, a);
+	else
+		build_ip_udp(e, bytes, a);
+	e->len = (uint8_t)(e->l2_len + e->l3_len + sizeof(struct rte_udp_hdr));
+}
+
+void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
+		       uint16_t src_port, uint16_t dst_port)
+{
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(frame + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+
+	ip->payload_len = weft_be16((uint16_t)(sizeof(*udp) + lane_len));
+	udp->src_port = weft_be16(src_port);
+	udp->dst_port = weft_be16(dst_port);
+	udp->dgram_len = ip->payload_len;
+}
+
+/* IPv6 has no frame without UDP's checksum. */
+static void put_udp6_csum(const struct weft_encap_hdr *e, uint8_t *frame)
+{
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(frame + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	uint16_t sum = (uint16_t)~weft_ip6_sum(ip, udp, weft_be16(udp->dgram_len));
+
+	udp->dgram_cksum = sum == 0 ? UINT16_MAX : sum;
 }
 
 /* ---------------------------------------------------------------- whole frames */
@@ -150,8 +196,7 @@ uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 	uint8_t *lane;
 	weft_le32 crc;
 
-	weft_encap_build(&encap, a);
-	memcpy(out, encap.bytes, encap.len);
+	weft_encap_build(&encap, out, a);
 	lane = out + encap.len;
 	head.magic = weft_put16(WEFT_FRAME_MAGIC);
 	head.version = WEFT_FRAME_VERSION;
@@ -163,6 +208,8 @@ uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 	crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, lane, lane_len));
 	memcpy(lane + lane_len, &crc, sizeof(crc));
 	weft_encap_patch(&encap, out, lane_len + (uint32_t)sizeof(crc), a->src_port, a->dst_port);
+	if (encap.l3_len == sizeof(struct rte_ipv6_hdr))
+		put_udp6_csum(&encap, out);
 	return encap.len + lane_len + (uint32_t)sizeof(crc);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/frame.h
- * The format of a raw-DPDK lane's frames behind the Ethernet, IPv4 and UDP headers, which are
+ * The format of a raw-DPDK lane's frames behind the Ethernet, IP and UDP headers, which are
  * DPDK's structs. core/wire.def has the types, fields and flags; here are limits and the rules that
  * a table cannot state. frame/parse.h and frame/parse.c alone validate frames. The other files:
  *
  *	frame/parse.c       bytes from the wire become a view that can be trusted
  *	frame/frame.c       checksums; the bytes in front of a lane header
- *	frame/arp.c         ARP: the table, requests, replies; IPv4 addresses of lanes
+ *	frame/arp.c         ARP: the table, requests, replies; addresses of lanes
+ *	frame/nd.c          neighbour discovery of IPv6, as ARP
+ *	frame/hosts.c       the hosts of an IPv6 lane, by numbers
  *	frame/frame_port.h  the interface of a port that sends and receives frames
  *	frame/frame_port.c  the UDP ports that bring a connection's frames to a queue
  *
@@ -34,7 +36,10 @@
 #include "core/wire_types.h"
 
 #define WEFT_IP_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr)))
-#define WEFT_ENCAP_MAX (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN)
+#define WEFT_IP6_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr)))
+#define WEFT_ENCAP_MAX (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP6_UDP_LEN)
+/** An IPv6 header is longer than one of IPv4 by this. Frame sizes on the wire do not count it. */
+#define WEFT_IP6_MORE (WEFT_IP6_UDP_LEN - WEFT_IP_UDP_LEN)
 
 /** Smallest frame size of a lane: IPv6's minimum MTU of 1280, and an Ethernet header with a tag. */
 #define WEFT_FRAME_SIZE_MIN (1280u + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
@@ -133,25 +138,38 @@ static inline uint16_t weft_pseudo_sum(const struct rte_ipv4_hdr *ip)
 	return rte_ipv4_phdr_cksum(ip, RTE_MBUF_F_TX_TCP_SEG);
 }
 
+/** weft_pseudo_sum() of IPv6, for the protocol that @p ip names. */
+static inline uint16_t weft_pseudo6_sum(const struct rte_ipv6_hdr *ip)
+{
+	return rte_ipv6_phdr_cksum(ip, RTE_MBUF_F_TX_TCP_SEG);
+}
+
+/** The sum over a contiguous UDP datagram or ICMPv6 message of @p len bytes with IPv6's header. */
+static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *data, uint32_t len)
+{
+	return weft_csum_fold((uint32_t)weft_pseudo6_sum(ip) + weft_be16((uint16_t)len) +
+			      rte_raw_cksum(data, len));
+}
+
 /* ---------------------------------------------------------------- encapsulation */
 
 /*
- * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a
+ * The bytes in front of a lane header: Ethernet, VLAN tag, IP, UDP. Built once per connection; a
  * send copies them and patches lengths, ports and checksums. Pure.
  */
 
-/** The two bits of ECN (RFC 3168) in the IPv4 header's type of service, and values of them. */
+/** The two bits of ECN (RFC 3168) in the IP header's type of service, and values of them. */
 #define WEFT_IP_ECN 0x3u
 #define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
 
+/** What a send needs to know of such bytes. */
 struct weft_encap_hdr {
-	uint8_t bytes[WEFT_ENCAP_MAX];
-	uint8_t len;      /**< bytes in use; the lane header follows */
+	uint8_t len;      /**< bytes; the lane header follows */
 	uint8_t l2_len;   /**< Ethernet, with tag */
-	bool ip;          /**< the headers contain IPv4 and UDP */
+	uint8_t l3_len;   /**< of the IPv4 or IPv6 header before UDP's; 0 = there is neither */
 	uint16_t ip_sum;  /**< raw sum of the IPv4 header without total length and checksum */
-	uint16_t udp_sum; /**< weft_pseudo_sum() */
+	uint16_t udp_sum; /**< weft_pseudo_sum(), weft_pseudo6_sum() */
 };
 
 struct weft_encap_addr {
@@ -161,6 +179,8 @@ struct weft_encap_addr {
 	uint8_t tos;             /**< DSCP and ECN */
 	uint32_t src_ip, dst_ip; /**< host order */
 	uint16_t src_port, dst_port;
+	bool six; /**< IPv6, between these addresses */
+	uint8_t src_ip6[16], dst_ip6[16];
 };
 
 /**
@@ -171,12 +191,17 @@ struct weft_encap_addr {
 uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
 		      uint16_t type);
 
-void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a);
+/** @param[out] bytes  room for WEFT_ENCAP_MAX */
+void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct weft_encap_addr *a);
+
+/** weft_encap_patch() for IPv6. */
+void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
+		       uint16_t src_port, uint16_t dst_port);
 
 /**
  * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
  * total length and header checksum, UDP length and ports. The UDP checksum stays 0, which means
- * none.
+ * none; with IPv6 it is to be put afterwards.
  */
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
 				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
@@ -184,8 +209,11 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + e->l2_len);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 
-	if (!e->ip)
+	if (e->l3_len != sizeof(*ip)) {
+		if (e->l3_len != 0)
+			weft_encap_patch6(e, frame, lane_len, src_port, dst_port);
 		return;
+	}
 	ip->total_length = weft_be16((uint16_t)(WEFT_IP_UDP_LEN + lane_len));
 	ip->hdr_checksum = (uint16_t)~weft_csum_fold(e->ip_sum + ip->total_length);
 	udp->src_port = weft_be16(src_port);

@@ -107,6 +107,7 @@ uint16_t weft_path_port(const struct weft_path_choice *choice, unsigned int path
 
 struct weft_arp_table;
 struct weft_frame_port;
+struct weft_hosts;
 
 /**
  * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration
@@ -231,15 +232,6 @@ struct weft_frame_port_ops {
 	 */
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	/**
-	 * With an IPv6 address (ip6): the number by which the engine knows the host of such an
-	 * address, as an IPv4 address in host order. 0 = there is no room for another host.
-	 */
-	uint32_t (*host)(struct weft_frame_port *port, const uint8_t ip6[16]);
-	/** With host(): a connection with a host begins or ends; the host keeps its number. */
-	void (*host_hold)(struct weft_frame_port *port, uint32_t ip, bool yes);
-	/** The inverse of host(), for texts. @return false: it is not known any more */
-	bool (*host_ip6)(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16]);
-	/**
 	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
 	 * this process has ended without closing the connection. NULL = there is nothing that
 	 * could send it.
@@ -291,7 +283,12 @@ struct weft_frame_port {
 	char device[64];
 	uint32_t flags; /**< WEFT_FRAME_PORT_* */
 	uint8_t mac[6];
-	uint8_t ip6[16]; /**< address of the lane; all 0: it has an IPv4 address */
+	/**
+	 * the hosts of an IPv6 lane, by the numbers that the engine uses; freed with the port.
+	 * NULL: an IPv4 lane
+	 */
+	struct weft_hosts *hosts;
+	uint8_t ip6[16]; /**< with hosts: the address of the lane */
 	uint8_t prefix6;
 	int socket; /**< NUMA node, or SOCKET_ID_ANY */
 	/** largest frame with L2 header (VLAN tag included), without FCS */

@@ -21,6 +21,7 @@ struct cursor {
 static const char *const verdict_names[WEFT_VERDICT_COUNT] = {
 	[WEFT_VERDICT_OK] = "ok",
 	[WEFT_VERDICT_ARP] = "arp",
+	[WEFT_VERDICT_ND] = "nd",
 	[WEFT_VERDICT_ICMP] = "icmp",
 	[WEFT_VERDICT_NOT_OURS] = "not_ours",
 	[WEFT_VERDICT_BAD_LENGTH] = "bad_length",
@@ -83,8 +84,9 @@ static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const 
 		return WEFT_VERDICT_NOT_OURS;
 	}
 	view->src_ip = weft_be32(ip->src_addr);
-	view->quote = quote;
-	view->quote_len = (uint32_t)(total - head);
+	view->quote = udp;
+	view->quote_len = (uint32_t)(total - head - sizeof(*quote));
+	view->quote_ip = weft_be32(quote->dst_addr);
 	view->icmp_code = icmp->icmp_code;
 	return WEFT_VERDICT_ICMP;
 }
@@ -130,6 +132,170 @@ static enum weft_rx_verdict parse_ip_udp(const struct weft_rx_filter *conf, stru
 	return WEFT_VERDICT_OK;
 }
 
+/* ---------------------------------------------------------------- IPv6 */
+
+#define ICMP6_UNREACHABLE 1u
+#define ICMP6_NO_PORT 4u /* code of it */
+#define ICMP6_TOO_LONG 2u
+#define ICMP6_SOLICIT 135u
+#define ICMP6_ADVERTISE 136u
+#define ND_HOPS 255u /* a router would have reduced it: the sender is on this link */
+#define ND_ANSWERS 0x40u
+#define ND_OPTION_SOURCE 1u
+#define ND_OPTION_TARGET 2u
+#define ND_OPTION_UNIT 8u
+
+struct icmp6_hdr {
+	uint8_t type, code;
+	rte_be16_t checksum;
+	uint8_t flags[4];
+} __attribute__((packed));
+
+static bool is_group6(const uint8_t *ip)
+{
+	return ip[0] == 0xff;
+}
+
+static bool is_none6(const uint8_t *ip)
+{
+	static const uint8_t none[16];
+
+	return memcmp(ip, none, sizeof(none)) == 0;
+}
+
+/* A MAC address in an option. @return false: the options contradict their lengths */
+static bool nd_option(const uint8_t *p, size_t left, uint8_t type, const uint8_t **mac)
+{
+	size_t len;
+
+	for (*mac = NULL; left >= ND_OPTION_UNIT; p += len, left -= len) {
+		len = (size_t)p[1] * ND_OPTION_UNIT;
+		if (len == 0 || len > left)
+			return false;
+		if (p[0] == type && len == ND_OPTION_UNIT)
+			*mac = p + 2;
+	}
+	return left == 0;
+}
+
+/* The checks of RFC 4861, 7.1.1 and 7.1.2. */
+static enum weft_rx_verdict parse_nd(const struct rte_ipv6_hdr *ip, const struct icmp6_hdr *icmp,
+				     size_t len, struct weft_frame_view *view)
+{
+	const uint8_t *src = (const uint8_t *)&ip->src_addr, *mac;
+	struct weft_nd *nd = &view->nd;
+
+	nd->solicit = icmp->type == ICMP6_SOLICIT;
+	nd->target = (const uint8_t *)(icmp + 1);
+	if (len < sizeof(*icmp) + 16)
+		return WEFT_VERDICT_BAD_LENGTH;
+	if (ip->hop_limits != ND_HOPS || icmp->code != 0 || is_group6(nd->target) ||
+	    is_none6(nd->target) || is_group6(src))
+		return WEFT_VERDICT_BAD_IP;
+	if (!nd_option(nd->target + 16, len - sizeof(*icmp) - 16,
+		       nd->solicit ? ND_OPTION_SOURCE : ND_OPTION_TARGET, &mac))
+		return WEFT_VERDICT_BAD_LENGTH;
+	nd->src = is_none6(src) ? NULL : src;
+	if (nd->solicit ? !nd->src && (mac || !nd->to_group)
+			: !nd->src || (icmp->flags[0] & ND_ANSWERS && nd->to_group))
+		return WEFT_VERDICT_BAD_IP;
+	nd->mac = mac ? mac : view->src_mac;
+	return WEFT_VERDICT_ND;
+}
+
+/* As parse_icmp(): also "packet too big", which is a type of its own here. */
+static enum weft_rx_verdict parse_icmp6_error(const struct weft_rx_filter *conf,
+					      const struct icmp6_hdr *icmp, size_t len,
+					      struct weft_frame_view *view)
+{
+	const struct rte_ipv6_hdr *quote = (const struct rte_ipv6_hdr *)(icmp + 1);
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(quote + 1);
+
+	if (len < sizeof(*icmp) + WEFT_IP6_UDP_LEN)
+		return WEFT_VERDICT_BAD_LENGTH;
+	if (view->nd.to_group || quote->proto != IPPROTO_UDP ||
+	    memcmp(&quote->src_addr, conf->ip6, sizeof(conf->ip6)) != 0)
+		return WEFT_VERDICT_NOT_OURS;
+	if (!weft_rx_filter_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range))
+		return WEFT_VERDICT_NOT_OURS;
+	view->quote = udp;
+	view->quote_len = (uint32_t)(len - sizeof(*icmp) - sizeof(*quote));
+	view->quote_ip6 = (const uint8_t *)&quote->dst_addr;
+	if (icmp->type == ICMP6_TOO_LONG)
+		view->icmp_code = WEFT_ICMP_TOO_LONG;
+	else if (icmp->code == ICMP6_NO_PORT)
+		view->icmp_code = WEFT_ICMP_NO_PORT;
+	return WEFT_VERDICT_ICMP;
+}
+
+static enum weft_rx_verdict parse_icmp6(const struct weft_rx_filter *conf,
+					const struct rte_ipv6_hdr *ip, size_t len,
+					struct weft_frame_view *view)
+{
+	const struct icmp6_hdr *icmp = (const struct icmp6_hdr *)(ip + 1);
+	enum weft_rx_verdict g;
+
+	if (len < sizeof(*icmp))
+		return WEFT_VERDICT_BAD_LENGTH;
+	if (icmp->type != ICMP6_SOLICIT && icmp->type != ICMP6_ADVERTISE &&
+	    icmp->type != ICMP6_UNREACHABLE && icmp->type != ICMP6_TOO_LONG)
+		return WEFT_VERDICT_NOT_OURS;
+	if (weft_ip6_sum(ip, icmp, (uint32_t)len) != UINT16_MAX)
+		return WEFT_VERDICT_BAD_CSUM;
+	view->nd.to_group = is_group6((const uint8_t *)&ip->dst_addr);
+	if (icmp->type == ICMP6_SOLICIT || icmp->type == ICMP6_ADVERTISE)
+		g = parse_nd(ip, icmp, len, view);
+	else
+		g = parse_icmp6_error(conf, icmp, len, view);
+	if (g == WEFT_VERDICT_ND || g == WEFT_VERDICT_ICMP)
+		view->ip6 = ip;
+	return g;
+}
+
+/* IPv6 and UDP, without extension headers: no peer sends them, and they would hide the ports. */
+static enum weft_rx_verdict parse_ip6_udp(const struct weft_rx_filter *conf, struct cursor *c,
+					  struct weft_frame_view *view)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)c->p;
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
+	uint16_t total, udp_len;
+
+	if (c->left < sizeof(*ip))
+		return WEFT_VERDICT_BAD_LENGTH;
+	if ((weft_be32(ip->vtc_flow) >> 28) != 6)
+		return WEFT_VERDICT_BAD_IP;
+	total = weft_be16(ip->payload_len);
+	if (total > c->left - sizeof(*ip))
+		return WEFT_VERDICT_BAD_LENGTH;
+	if (ip->proto == IPPROTO_ICMPV6)
+		return parse_icmp6(conf, ip, total, view);
+	if (memcmp(&ip->dst_addr, conf->ip6, sizeof(conf->ip6)) != 0)
+		return WEFT_VERDICT_NOT_OURS;
+	if (is_group6((const uint8_t *)&ip->src_addr) || is_none6((const uint8_t *)&ip->src_addr) ||
+	    ip->proto == IPPROTO_FRAGMENT || ip->proto == IPPROTO_HOPOPTS ||
+	    ip->proto == IPPROTO_ROUTING || ip->proto == IPPROTO_DSTOPTS)
+		return WEFT_VERDICT_BAD_IP;
+	if (ip->proto != IPPROTO_UDP)
+		return WEFT_VERDICT_NOT_OURS;
+	if (total < sizeof(*udp))
+		return WEFT_VERDICT_BAD_LENGTH;
+	view->dst_port = weft_be16(udp->dst_port);
+	if (!weft_rx_filter_port_ok(view->dst_port, conf->udp_port, &conf->range))
+		return WEFT_VERDICT_NOT_OURS;
+	udp_len = weft_be16(udp->dgram_len);
+	if (udp_len < sizeof(*udp) || udp_len > total)
+		return WEFT_VERDICT_BAD_LENGTH;
+	view->ip6 = ip;
+	view->ce = (weft_be32(ip->vtc_flow) >> 20 & WEFT_IP_ECN) == WEFT_IP_CE;
+	view->src_port = weft_be16(udp->src_port);
+	view->udp_csum = weft_be16(udp->dgram_cksum);
+	c->p = (const uint8_t *)(udp + 1);
+	c->left = udp_len - sizeof(*udp);
+	return WEFT_VERDICT_OK;
+}
+
+/* ---------------------------------------------------------------- the frame */
+
 static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct cursor *c,
 				     struct weft_frame_view *view)
 {
@@ -139,7 +305,7 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 
 	if (c->left < sizeof(*eth))
 		return WEFT_VERDICT_BAD_LENGTH;
-	/* ARP requests are broadcast; all other frames for us are unicast to our MAC. */
+	/* ARP and neighbour discovery have group addresses; frames for us are unicast. */
 	if (!rte_is_multicast_ether_addr(&eth->dst_addr) &&
 	    memcmp(&eth->dst_addr, conf->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return WEFT_VERDICT_NOT_OURS;
@@ -161,6 +327,9 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 	if (conf->raw_ethertype)
 		return type == RTE_BE16(WEFT_FRAME_ETHERTYPE) ? WEFT_VERDICT_OK
 							      : WEFT_VERDICT_NOT_OURS;
+	if (conf->six)
+		return type == RTE_BE16(RTE_ETHER_TYPE_IPV6) ? parse_ip6_udp(conf, c, view)
+							     : WEFT_VERDICT_NOT_OURS;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return parse_arp(c, view);
 	if (type != RTE_BE16(RTE_ETHER_TYPE_IPV4))
@@ -348,7 +517,7 @@ enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const v
 	g = parse_l2(conf, &c, view);
 	if (g != WEFT_VERDICT_OK)
 		return g;
-	/* Only ARP may be sent to a group address. */
+	/* A lane frame is never sent to a group address. */
 	if (rte_is_multicast_ether_addr(frame))
 		return WEFT_VERDICT_NOT_OURS;
 	return parse_lane(&c, view);
@@ -388,7 +557,8 @@ static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *w
 /* Bytes of the lane header in a pattern: all in front of the length. */
 #define LANE_PATTERN offsetof(struct weft_frame_hdr, length)
 
-static_assert(WEFT_ENCAP_MAX + LANE_PATTERN <= WEFT_RX_PATTERN, "pattern");
+static_assert(RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN + LANE_PATTERN <= WEFT_RX_PATTERN,
+	      "pattern");
 
 void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf)
 {
@@ -404,6 +574,8 @@ void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter
 		.udp_port = conf->udp_port,
 		.range = conf->range,
 	};
+	if (conf->six)
+		return;
 	at = pattern_l2(conf, p->want, p->mask);
 	if (!conf->raw_ethertype) {
 		p->ip = at;
@@ -429,6 +601,10 @@ bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)
 
 	if (view->udp_csum == 0)
 		return false;
+	if (view->ip6) {
+		udp = (const struct rte_udp_hdr *)(view->ip6 + 1);
+		return weft_ip6_sum(view->ip6, udp, weft_be16(udp->dgram_len)) == UINT16_MAX;
+	}
 	sum = weft_pseudo_sum(view->ip) + udp->dgram_len;
 	sum += rte_raw_cksum(udp, weft_be16(udp->dgram_len));
 	return weft_csum_fold(sum) == UINT16_MAX;

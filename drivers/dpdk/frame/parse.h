@@ -25,14 +25,16 @@
 /** code of UNREACHABLE: a link does not carry a frame of this size */
 #define WEFT_ICMP_TOO_LONG 4u
 
-/** Result of the validation. Every value but OK, ARP and ICMP is the reason of a drop. */
+/** Result of the validation. Every value but OK, ARP, ND and ICMP is the reason of a drop. */
 enum weft_rx_verdict {
 	WEFT_VERDICT_OK,
 	WEFT_VERDICT_ARP,        /**< complete ARP for Ethernet/IPv4 */
+	WEFT_VERDICT_ND,         /**< neighbour discovery of IPv6, valid by RFC 4861 */
 	WEFT_VERDICT_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
 	WEFT_VERDICT_NOT_OURS,   /**< another protocol, address, port or VLAN */
 	WEFT_VERDICT_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
-	WEFT_VERDICT_BAD_IP,     /**< options, fragment, or header checksum */
+	/** options, fragment, header checksum; IPv6: extension header, group, hop limit */
+	WEFT_VERDICT_BAD_IP,
 	WEFT_VERDICT_BAD_MAGIC,
 	/** another version; the first 26 bytes of the lane header are valid, for a RESET */
 	WEFT_VERDICT_BAD_VERSION,
@@ -54,6 +56,8 @@ struct weft_rx_filter {
 	struct weft_port_range range;
 	uint32_t ip; /**< our address, host order */
 	uint8_t mac[6];
+	bool six; /**< frames have IPv6 headers, for this address; ip is its number at the port */
+	uint8_t ip6[16];
 };
 
 /** Bytes of a pattern. */
@@ -62,7 +66,8 @@ struct weft_rx_filter {
 /**
  * The first 64 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
  * that matter. They include the beginning of the lane header. Most frames match, and comparing
- * words takes a quarter of the full validation's time.
+ * words takes a quarter of the full validation's time. No frame with IPv6 matches: all of those
+ * have a UDP checksum that is to be verified.
  */
 struct weft_rx_pattern {
 	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
@@ -84,6 +89,15 @@ static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
 	return port == listens || (range->mask && (port & range->mask) == range->first);
 }
 
+/** A neighbour solicitation or advertisement (RFC 4861). Pointers are into the frame. */
+struct weft_nd {
+	bool solicit;       /**< solicitation; else advertisement */
+	bool to_group;      /**< its destination is a group address */
+	const uint8_t *src; /**< address; NULL: unspecified, so the sender tests for duplicates */
+	const uint8_t *target;
+	const uint8_t *mac; /**< that it states, or else the source of the frame */
+};
+
 /** A valid frame. Pointers are into the frame. */
 struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
@@ -92,7 +106,7 @@ struct weft_frame_view {
 	const struct weft_frame_progress *progress; /**< with WEFT_FRAME_F_PROGRESS */
 	const uint8_t *body;
 	uint32_t body_len;
-	uint32_t src_ip;   /**< host order; 0 without IP */
+	uint32_t src_ip;   /**< host order; 0 without IPv4 */
 	uint16_t src_port; /**< 0 without UDP */
 	/**
 	 * Destination port; 0 without UDP. With NOT_OURS the frame may be another queue's: this is
@@ -102,14 +116,19 @@ struct weft_frame_view {
 	uint16_t dst_port;
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
-	const struct rte_ipv4_hdr *ip; /**< for the UDP checksum */
-	const struct rte_arp_hdr *arp; /**< with WEFT_VERDICT_ARP */
+	const struct rte_ipv4_hdr *ip;  /**< for the UDP checksum */
+	const struct rte_ipv6_hdr *ip6; /**< instead of ip, on a lane with IPv6 */
+	const struct rte_arp_hdr *arp;  /**< with WEFT_VERDICT_ARP */
+	struct weft_nd nd;              /**< with WEFT_VERDICT_ND */
 	/**
-	 * with WEFT_VERDICT_ICMP: the quoted datagram, from its IP header on, and its quoted bytes
+	 * with WEFT_VERDICT_ICMP: the quoted datagram, from its UDP header on, its quoted bytes,
+	 * and the address to which it was sent
 	 */
-	const struct rte_ipv4_hdr *quote;
-	uint32_t quote_len; /**< at least the IP and UDP headers */
-	uint8_t icmp_code;
+	const struct rte_udp_hdr *quote;
+	uint32_t quote_len;       /**< at least the UDP header */
+	uint32_t quote_ip;        /**< host order; 0 without IPv4 */
+	const uint8_t *quote_ip6; /**< on a lane with IPv6 */
+	uint8_t icmp_code;        /**< WEFT_ICMP_*, also with IPv6; others: IPv4's, or 0 */
 	uint8_t type;
 	bool ce; /**< the frame has a mark (Congestion Experienced) */
 	uint16_t flags;
@@ -225,7 +244,7 @@ static inline bool weft_frame_parse_data(const struct weft_rx_pattern *p, const 
 	return weft_frame_parse_head(p, frame, len, view) && weft_frame_messages_ok(view);
 }
 
-/** Verify the UDP checksum in software; only for views with src_port != 0. */
+/** Verify the UDP checksum in software; only for views with an IP header. */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view);
 
 /** Name of a drop, as in the counter "drop.<name>". */

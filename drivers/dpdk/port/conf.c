@@ -15,6 +15,7 @@
 #include <rte_kvargs.h>
 
 #include "compat.h"
+#include "frame/arp.h"
 #include "port/conf.h"
 #include "port/ethdev.h"
 #include "port/event.h"
@@ -673,4 +674,47 @@ void weft_port_vlan_remove(struct weft_port *p)
 	if (p->vlan && p->dev->offloads_rx & RTE_ETH_RX_OFFLOAD_VLAN_FILTER &&
 	    !others_have_vlan(p) && !weft_port_is_taken(p->dev))
 		rte_eth_dev_vlan_filter(p->port_id, p->vlan, 0);
+}
+
+/* ---- IPv6 ----------------------------------------------------------------------------------- */
+
+/*
+ * Neighbour discovery comes to group addresses. Ports in memory have no filter. A port that can't
+ * open its filter works with neighbours that the user states.
+ */
+static void join_groups(struct weft_port *p)
+{
+	struct rte_ether_addr list[2];
+	uint8_t mac[2][6], group[16];
+
+	weft_ip6_group(p->fp.ip6, group, mac[0]);
+	weft_ip6_group(NULL, group, mac[1]);
+	memcpy(list, mac, sizeof(list));
+	if (p->dev->limits.if_index)
+		p->groups = weft_kernel_join(p->dev->limits.if_index, mac);
+	if (p->groups >= 0 || p->dev->limits.memory ||
+	    rte_eth_dev_set_mc_addr_list(p->port_id, list, 2) == 0 ||
+	    rte_eth_allmulticast_enable(p->port_id) == 0)
+		return;
+	p->fp.warning = "it may receive no group addresses, by which IPv6 finds neighbours: if "
+			"no peer answers, give neigh= at both ends";
+}
+
+void weft_port_take_ip6(struct weft_port *p, const struct weft_port_opts *o)
+{
+	static const uint8_t none[8];
+	struct weft_frame_port *fp = &p->fp;
+
+	memcpy(fp->ip6, o->ip6, sizeof(fp->ip6));
+	fp->prefix6 = o->prefix6;
+	if (o->prefix6 == 64 && memcmp(o->ip6 + 8, none, sizeof(none)) == 0)
+		weft_ip6_from_mac(fp->ip6, fp->mac);
+	join_groups(p);
+}
+
+void weft_port_leave_ip6(struct weft_port *p)
+{
+	if (p->groups >= 0)
+		close(p->groups);
+	free(p->fp.hosts);
 }

@@ -31,5 +31,8 @@ void weft_port_find_depth(struct weft_port_dev *d);
 /** Let frames of p->vlan pass. @return 0 or an error with @p why */
 int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len);
 void weft_port_vlan_remove(struct weft_port *p);
+/** Take the IPv6 address of the lane, and receive the group addresses of neighbour discovery. */
+void weft_port_take_ip6(struct weft_port *p, const struct weft_port_opts *o);
+void weft_port_leave_ip6(struct weft_port *p);
 
 #endif /* WEFT_PORT_CONF_H */

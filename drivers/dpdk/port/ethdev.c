@@ -344,6 +344,13 @@ static int needs_udp(const struct weft_port_dev *d, char *why, size_t why_len)
 		d->port_id, d->name, d->num_queues);
 }
 
+static int needs_ipv4(const struct weft_port_dev *d, char *why, size_t why_len)
+{
+	return weft_port_fail(-EINVAL, why, why_len,
+			      "port %u (%s): with an IPv6 address it has one queue, and one worker",
+			      d->port_id, d->name);
+}
+
 static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			size_t why_len)
 {
@@ -352,6 +359,8 @@ static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o,
 	d->num_queues = o->queues ? o->queues : 1;
 	if (d->num_queues > 1 && o->raw_ethertype)
 		return needs_udp(d, why, why_len);
+	if (d->num_queues > 1 && o->six)
+		return needs_ipv4(d, why, why_len);
 	if (d->num_queues > max)
 		return weft_port_fail(-EINVAL, why, why_len,
 				      "port %u (%s) has %u queue pairs, queues=%u is too many",
@@ -519,6 +528,8 @@ static int fill_frame_port(struct weft_port *p, const struct weft_port_opts *o, 
 	fp->bandwidth = weft_port_bandwidth(d, &fp->flags);
 	fp->link = d->limits.link;
 	fp->warning = d->warning;
+	if (o->six)
+		weft_port_take_ip6(p, o);
 	weft_port_events_begin(p);
 	fp->latency = d->limits.latency;
 	fp->pool = d->pools[p->queue];
@@ -565,6 +576,7 @@ static void close_queue(struct weft_port *p)
 	d->queues[p->queue] = NULL;
 	weft_port_vlan_remove(p);
 	weft_port_intr_close(p);
+	weft_port_leave_ip6(p);
 	if (p->farewells)
 		weft_farewell_end();
 	free(p);
@@ -590,6 +602,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	p->close = close_queue;
 	p->port_id = d->port_id;
 	p->queue = queue;
+	p->groups = -1;
 	p->sock = d->xdp_socks[queue];
 	p->vlan = o->vlan;
 	rc = weft_port_vlan_add(p, why, why_len);
@@ -600,6 +613,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	if (rc) {
 		weft_port_vlan_remove(p);
 		weft_port_intr_close(p);
+		weft_port_leave_ip6(p);
 		free(p);
 		return rc;
 	}
@@ -638,6 +652,8 @@ static int fits_others(const struct weft_port_dev *d, const struct weft_port_opt
 		return 0;
 	if (o->raw_ethertype)
 		return needs_udp(d, why, why_len);
+	if (o->six)
+		return needs_ipv4(d, why, why_len);
 	ip_text(d, d->ip, theirs);
 	ip_text(d, o->ip, ours);
 	if (strcmp(ours, theirs))

@@ -43,6 +43,10 @@ struct weft_port_opts {
 	bool no_extbuf;
 	/** The lane's address, host order; 0 = link-local. Workers on one port have the same. */
 	uint32_t ip;
+	/** Instead an IPv6 address. With 64 bits of prefix and 0 behind: made from the MAC. */
+	bool six;
+	uint8_t ip6[16];
+	uint8_t prefix6;
 	/** UDP port to use, host order; queue k of a port with several gets udp_port + k. */
 	uint16_t udp_port;
 	/** Queue pairs to set up when the port is opened first; 0 = 1. */

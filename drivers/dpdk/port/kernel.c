@@ -159,6 +159,28 @@ void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size)
 			 name);
 }
 
+int weft_kernel_join(unsigned int if_index, uint8_t mac[2][6])
+{
+	struct packet_mreq group = {
+		.mr_ifindex = (int)if_index,
+		.mr_type = PACKET_MR_MULTICAST,
+		.mr_alen = 6,
+	};
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	for (unsigned int i = 0; i < 2; i++) {
+		memcpy(group.mr_address, mac[i], 6);
+		if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &group, sizeof(group))) {
+			err = -errno;
+			close(fd);
+			return err;
+		}
+	}
+	return fd;
+}
+
 uint32_t weft_kernel_mtu(unsigned int if_index)
 {
 	struct ifreq ifr;

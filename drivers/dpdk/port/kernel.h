@@ -16,6 +16,11 @@ void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
 uint32_t weft_kernel_mtu(unsigned int if_index);
 /** The MTU of a veth's other end; 0 = it is no veth, or the other end is not visible here. */
 uint32_t weft_veth_peer_mtu(unsigned int if_index);
+/**
+ * Receive frames to two group addresses, as long as the socket is open.
+ * @return the socket, or a negative error
+ */
+int weft_kernel_join(unsigned int if_index, uint8_t mac[2][6]);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);
 /** @return the number of frames that the PMD takes without sleeping */

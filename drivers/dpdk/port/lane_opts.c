@@ -2,12 +2,14 @@
 
 #include "port/lane_opts.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "frame/arp.h"
 
 static uint32_t mask_of(unsigned int prefix)
 {
@@ -28,14 +30,33 @@ static bool is_ipv6(const struct weft_opt *it)
 	return memchr(it->value, ':', it->value_len) != NULL;
 }
 
-static int complain_ipv6(const struct weft_opt *it)
+/* An address that a host can have. @return false: it is not one */
+static bool read_ipv6(const char *text, size_t len, uint8_t ip6[16])
 {
-	return weft_opt_complain(it,
-				 WEFT_OPT_FMT
-				 ": raw-DPDK lanes have no IPv6 yet; give the NIC's IPv4 address, "
-				 "as in %.*s=10.0.0.1%s",
-				 WEFT_OPT_ARG(it), (int)it->key_len, it->key,
-				 it->key_len == 2 && it->key[0] == 'i' ? "/24" : "");
+	char copy[INET6_ADDRSTRLEN];
+
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return inet_pton(AF_INET6, copy, ip6) == 1 && weft_ip6_is_unicast(ip6);
+}
+
+static int set_ip6(struct weft_lane_opts *o, const struct weft_opt *it, const char *slash,
+		   size_t len)
+{
+	uint32_t prefix = 0;
+
+	if (!slash || !read_ipv6(it->value, len, o->ip6) ||
+	    weft_opt_digits(slash + 1, it->value_len - len - 1, 1, 128, &prefix))
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT
+					 ": an IPv6 address that a host can have and its prefix "
+					 "length are wanted, as in ip=fd00::1/64",
+					 WEFT_OPT_ARG(it));
+	o->six = true;
+	o->prefix = (uint8_t)prefix;
+	return 0;
 }
 
 static int set_ip(void *opts, const struct weft_opt *it)
@@ -46,7 +67,7 @@ static int set_ip(void *opts, const struct weft_opt *it)
 	uint32_t prefix = 0;
 
 	if (is_ipv6(it))
-		return complain_ipv6(it);
+		return set_ip6(o, it, slash, len);
 	if (weft_opt_ipv4(it->value, len, &o->ip))
 		return weft_opt_complain(it,
 					 WEFT_OPT_FMT
@@ -72,13 +93,12 @@ static int set_gw(void *opts, const struct weft_opt *it)
 {
 	struct weft_lane_opts *o = opts;
 
-	if (is_ipv6(it))
-		return complain_ipv6(it);
+	if (is_ipv6(it) && read_ipv6(it->value, it->value_len, o->gw6))
+		return 0;
 	if (weft_opt_ipv4(it->value, it->value_len, &o->gw) || !weft_lane_is_unicast(o->gw))
 		return weft_opt_complain(it,
 					 WEFT_OPT_FMT
-					 ": the gateway's IPv4 address is wanted, as in "
-					 "gw=10.0.0.254",
+					 ": the gateway's address is wanted, as in gw=10.0.0.254",
 					 WEFT_OPT_ARG(it));
 	return 0;
 }
@@ -110,6 +130,14 @@ static int parse_mac(const char *p, size_t len, uint8_t mac[6])
 	return any == 0 || mac[0] & 1 ? -EINVAL : 0;
 }
 
+static bool read_neigh(const char *p, size_t len, struct weft_lane_neigh *e)
+{
+	*e = (struct weft_lane_neigh){0};
+	if (memchr(p, ':', len))
+		return read_ipv6(p, len, e->ip6);
+	return weft_opt_ipv4(p, len, &e->ip) == 0 && weft_lane_is_unicast(e->ip);
+}
+
 static int add_neigh(struct weft_lane_opts *o, const struct weft_opt *it, const char *p, size_t len)
 {
 	const char *dash = memchr(p, '-', len);
@@ -122,15 +150,14 @@ static int add_neigh(struct weft_lane_opts *o, const struct weft_opt *it, const 
 					 "lane option 'neigh' has more than %d neighbours: give a "
 					 "gateway (gw=) and its MAC address alone",
 					 WEFT_LANE_NEIGH_MAX);
-	if (!dash || weft_opt_ipv4(p, n, &e->ip) || !weft_lane_is_unicast(e->ip) ||
-	    parse_mac(dash + 1, len - n - 1, e->mac))
+	if (!dash || !read_neigh(p, n, e) || parse_mac(dash + 1, len - n - 1, e->mac))
 		return weft_opt_complain(it,
-					 "lane option 'neigh': '%.*s' is not an IPv4 address and "
+					 "lane option 'neigh': '%.*s' is not an IP address and "
 					 "its MAC address, as in neigh=10.0.0.1-02:00:00:00:00:0a; "
 					 "several are joined by +",
 					 (int)len, p);
 	for (i = 0; i < o->num_neigh; i++)
-		if (o->neigh[i].ip == e->ip)
+		if (o->neigh[i].ip == e->ip && memcmp(o->neigh[i].ip6, e->ip6, sizeof(e->ip6)) == 0)
 			return weft_opt_complain(it, "lane option 'neigh': %.*s is given twice",
 						 (int)n, p);
 	o->num_neigh++;
@@ -226,6 +253,37 @@ static const struct weft_opt_key keys[] = {
 	{.key = "ecn", .set = set_ecn},
 };
 
+static bool is_set6(const uint8_t ip6[16])
+{
+	static const uint8_t none[16];
+
+	return memcmp(ip6, none, sizeof(none)) != 0;
+}
+
+/* The addresses of a lane are of one kind. */
+static int check_kinds(const struct weft_lane_opts *o, const struct weft_opt *it)
+{
+	if (o->six ? o->gw != 0 : is_set6(o->gw6))
+		return weft_opt_complain(it, "lane option 'gw' needs 'ip' with an address of the "
+					     "same kind, IPv4 or IPv6");
+	for (int i = 0; i < o->num_neigh; i++)
+		if (o->six != (o->neigh[i].ip == 0))
+			return weft_opt_complain(it, "lane option 'neigh' has an address of "
+						     "another kind than 'ip': IPv4, IPv6");
+	if (!o->six)
+		return 0;
+	if (memcmp(o->gw6, o->ip6, sizeof(o->ip6)) == 0)
+		return weft_opt_complain(it, "lane option 'gw' is the lane's own address");
+	for (int i = 0; i < o->num_neigh; i++)
+		if (memcmp(o->neigh[i].ip6, o->ip6, sizeof(o->ip6)) == 0)
+			return weft_opt_complain(it,
+						 "lane option 'neigh' has the lane's own address");
+	if (o->queues > 1)
+		return weft_opt_complain(it, "lane option 'queues' needs an IPv4 address: a port "
+					     "with IPv6 has one queue");
+	return 0;
+}
+
 /* Checks options that depend on each other. */
 static int check_together(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
@@ -245,7 +303,8 @@ static int check_together(const struct weft_lane_opts *o, const struct weft_opt 
 		if (o->ip && o->neigh[i].ip == o->ip)
 			return weft_opt_complain(it,
 						 "lane option 'neigh' has the lane's own address");
-	if (o->encap == WEFT_ENCAP_ETHER && (o->ip || o->udp_port || o->paths > 1 || o->num_neigh))
+	if (o->encap == WEFT_ENCAP_ETHER &&
+	    (o->ip || o->six || o->udp_port || o->paths > 1 || o->num_neigh))
 		return weft_opt_complain(
 			it, "lane option 'encap=ether' has no IP and no UDP: leave out ip, "
 			    "gw, neigh, port and paths");
@@ -265,5 +324,7 @@ int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *wh
 	*opts = (struct weft_lane_opts){.encap = -1, .csum = -1};
 	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_LANE_OPTS_KNOWN,
 				opts, why, why_len);
+	if (rc == 0)
+		rc = check_kinds(opts, &it);
 	return rc ? rc : check_together(opts, &it);
 }

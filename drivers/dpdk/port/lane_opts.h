@@ -27,10 +27,13 @@ enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 /** 0 (or -1 where stated) = not given: the configuration, or the port, decides. Host byte order. */
 struct weft_lane_opts {
 	uint32_t ip; /**< own IPv4 address */
+	bool six;    /**< instead an IPv6 address: ip6; those of gw6 and neigh are, too */
+	uint8_t ip6[16];
+	uint8_t gw6[16]; /**< 0 = none */
 	/** gateway; needs ip. If it is outside the network of ip, it still is on the link, as in
 	 * clouds that assign /32 */
 	uint32_t gw;
-	uint8_t prefix;    /**< prefix length of ip, 1..32 */
+	uint8_t prefix;    /**< prefix length of ip, 1..32, or of ip6, 1..128 */
 	uint8_t paths;     /**< UDP source ports, 1..WEFT_LANE_PATHS_MAX */
 	uint16_t udp_port; /**< UDP destination port of frames to this lane */
 	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */

@@ -204,6 +204,7 @@ struct weft_port {
 	uint16_t vlan;  /* in the NIC's filter; 0 = none */
 	bool cleanup;   /* rte_eth_tx_done_cleanup() is supported */
 	bool farewells; /* port/farewell.c: a helper sends them */
+	int groups;     /* with IPv6: the socket by which a kernel receives its groups; -1 = none */
 };
 
 static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)

@@ -52,7 +52,7 @@ static void set_iface(const struct weft_udp *u, int fd)
 	int index = (int)htonl(u->if_index);
 
 	/* The index is in network order. Not set: routes alone choose the interface. */
-	if (u->hosts)
+	if (u->fp.hosts)
 		set(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
 	else
 		set(fd, IPPROTO_IP, IP_UNICAST_IF, index);
@@ -61,7 +61,7 @@ static void set_iface(const struct weft_udp *u, int fd)
 /* No datagram is cut. The kernel's own idea of the path's MTU is ignored: the engine searches. */
 static void set_family_options(const struct weft_udp *u, int fd)
 {
-	if (!u->hosts) {
+	if (!u->fp.hosts) {
 		set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 		set(fd, IPPROTO_IP, IP_RECVERR, 1);
@@ -91,7 +91,7 @@ socklen_t weft_udp_to(struct weft_udp *u, uint32_t ip, uint16_t port, union weft
 {
 	const struct in6_addr *ip6;
 
-	if (!u->hosts) {
+	if (!u->fp.hosts) {
 		a->v4 = (struct sockaddr_in){
 			.sin_family = AF_INET,
 			.sin_port = htons(port),
@@ -99,7 +99,7 @@ socklen_t weft_udp_to(struct weft_udp *u, uint32_t ip, uint16_t port, union weft
 		};
 		return sizeof(a->v4);
 	}
-	ip6 = weft_udp_host_ip(u->hosts, ip);
+	ip6 = weft_hosts_ip(u->fp.hosts, ip);
 	if (!ip6)
 		return 0;
 	a->v6 = (struct sockaddr_in6){
@@ -189,7 +189,7 @@ static int bind_first(struct weft_udp *u, const struct weft_udp_opts *o, uint16_
 		return bind_range(u, o, port);
 	fd = bound(u, o->udp_port);
 	if (fd >= 0 && getsockname(fd, &a.any, &len) == 0)
-		*port = ntohs(u->hosts ? a.v6.sin6_port : a.v4.sin_port);
+		*port = ntohs(u->fp.hosts ? a.v6.sin6_port : a.v4.sin_port);
 	return fd;
 }
 
@@ -271,7 +271,7 @@ static const char *ip_text(uint32_t ip, const struct in6_addr *ip6, char *buf, s
 static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
 {
 	const struct in_addr src = {htonl(u->ip)}, dst = {htonl(ip)};
-	const struct in6_addr *dst6 = u->hosts ? weft_udp_host_ip(u->hosts, ip) : NULL;
+	const struct in6_addr *dst6 = u->fp.hosts ? weft_hosts_ip(u->fp.hosts, ip) : NULL;
 	char text[INET6_ADDRSTRLEN];
 
 	/* Without an answer of the kernel, frames show whether there is a route. */
@@ -382,31 +382,6 @@ static int udp_reach(struct weft_frame_port *fp, uint32_t ip, char *why, size_t 
 	return route_check(weft_udp_of(fp), ip, why, why_len);
 }
 
-static uint32_t udp_host(struct weft_frame_port *fp, const uint8_t ip6[16])
-{
-	struct in6_addr a;
-
-	memcpy(&a, ip6, sizeof(a));
-	return weft_udp_host_number(weft_udp_of(fp)->hosts, &a);
-}
-
-static void udp_host_hold(struct weft_frame_port *fp, uint32_t ip, bool yes)
-{
-	struct weft_udp *u = weft_udp_of(fp);
-
-	if (u->hosts)
-		weft_udp_host_hold(u->hosts, ip, yes);
-}
-
-static bool udp_host_ip6(struct weft_frame_port *fp, uint32_t ip, uint8_t ip6[16])
-{
-	const struct in6_addr *a = weft_udp_host_ip(weft_udp_of(fp)->hosts, ip);
-
-	if (a)
-		memcpy(ip6, a, sizeof(*a));
-	return a != NULL;
-}
-
 static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
@@ -458,7 +433,7 @@ static void udp_close(struct weft_frame_port *fp)
 	weft_udp_rx_fini(u);
 	free_or_keep(fp->pool);
 	free_or_keep(fp->hdr_pool);
-	free(u->hosts);
+	free(u->fp.hosts);
 	free(u);
 }
 
@@ -472,9 +447,6 @@ static const struct weft_frame_port_ops udp_ops = {
 	.arm = udp_arm,
 	.disarm = udp_disarm,
 	.reach = udp_reach,
-	.host = udp_host,
-	.host_hold = udp_host_hold,
-	.host_ip6 = udp_host_ip6,
 	.counters = udp_counters,
 	.close = udp_close,
 };
@@ -534,10 +506,10 @@ static int take_iface(struct weft_udp *u, const struct weft_udp_iface *i,
 	u->if_index = i->index;
 	u->ip = i->ip;
 	if (i->ip == 0) {
-		u->hosts = weft_udp_hosts_new(&i->ip6);
-		if (!u->hosts)
+		u->fp.hosts = weft_hosts_new(&i->ip6);
+		if (!u->fp.hosts)
 			return -ENOMEM;
-		u->ip = weft_udp_host_number(u->hosts, &i->ip6);
+		u->ip = weft_hosts_number(u->fp.hosts, &i->ip6);
 		memcpy(u->fp.ip6, &i->ip6, sizeof(u->fp.ip6));
 		u->fp.prefix6 = i->prefix;
 	}
@@ -596,7 +568,7 @@ static int choose_frame(struct weft_udp *u, const struct weft_udp_opts *o, char 
 		return -EINVAL;
 	}
 	size = (o->mtu != 0 ? o->mtu : (uint32_t)mtu) + RTE_ETHER_HDR_LEN;
-	if (u->hosts) /* the engine's headers are those of IPv4 */
+	if (u->fp.hosts) /* the engine's headers are those of IPv4 */
 		size -= (uint32_t)(sizeof(struct rte_ipv6_hdr) - sizeof(struct rte_ipv4_hdr));
 	if (o->frame_size != 0)
 		size = RTE_MIN(size, o->frame_size);
@@ -650,7 +622,7 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 	u->epoll = -1;
 	err = find_iface(u, name, o, addr, why, why_len);
 	if (err != 0) {
-		free(u->hosts);
+		free(u->fp.hosts);
 		free(u);
 		return err;
 	}

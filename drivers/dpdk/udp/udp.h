@@ -12,7 +12,8 @@
  *	udp/udp_iface.c  interfaces of this host
  *	udp/udp_io.c     frames into datagrams, datagrams into frames
  *	udp/udp_io.h     the headers in front of a received frame; replies to ARP requests
- *	udp/udp_host.c   the hosts of an IPv6 lane
+ *
+ * The hosts of an IPv6 lane have numbers (frame/hosts.h).
  */
 #ifndef WEFT_UDP_H
 #define WEFT_UDP_H
@@ -25,8 +26,8 @@
 #include <sys/socket.h>
 
 #include "frame/frame_port.h"
+#include "frame/hosts.h"
 #include "lane.h"
-#include "udp/udp_host.h"
 #include "udp/udp_iface.h"
 
 /** Zero = the default. */
@@ -43,7 +44,7 @@ struct weft_udp_opts {
 
 /** The address of an open port. */
 struct weft_udp_addr {
-	uint32_t ip; /**< host order; of an IPv6 lane: the number of udp_host.h */
+	uint32_t ip; /**< host order; of an IPv6 lane: the number of frame/hosts.h */
 	uint8_t prefix;
 };
 
@@ -109,8 +110,7 @@ struct weft_udp {
 	struct weft_frame_port fp; /* first */
 	char name[IF_NAMESIZE];
 	unsigned int if_index;
-	uint32_t ip;                  /**< as in struct weft_udp_addr */
-	struct weft_udp_hosts *hosts; /**< of an IPv6 lane; NULL: this is an IPv4 lane */
+	uint32_t ip; /**< as in struct weft_udp_addr */
 	uint16_t listens;
 	uint16_t block; /**< first of WEFT_UDP_PORTS ports, a multiple of their number */
 	bool gso, gro;

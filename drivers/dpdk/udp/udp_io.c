@@ -189,9 +189,9 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint32_t *ip,
 		      uint16_t *port)
 {
-	*ip = u->hosts ? weft_udp_host_number(u->hosts, &a->v6.sin6_addr)
-		       : ntohl(a->v4.sin_addr.s_addr);
-	*port = ntohs(u->hosts ? a->v6.sin6_port : a->v4.sin_port);
+	*ip = u->fp.hosts ? weft_hosts_number(u->fp.hosts, &a->v6.sin6_addr)
+			  : ntohl(a->v4.sin_addr.s_addr);
+	*port = ntohs(u->fp.hosts ? a->v6.sin6_port : a->v4.sin_port);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -405,7 +405,7 @@ static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, ui
 		return 0;
 	}
 	/* What no peer sends takes no place among the hosts; the engine drops it by its magic. */
-	if (!u->hosts || is_lane_frame(h, d.len))
+	if (!u->fp.hosts || is_lane_frame(h, d.len))
 		take_from(u, &c->from[k], &d.way.src_ip, &d.way.src_port);
 	return take(u, c, k, &d);
 }
@@ -569,8 +569,8 @@ static void open_msg(struct send_call *c, struct open_msg *m, const struct weft_
 		.msg_control = &c->control[i],
 	};
 	memset(&c->control[i], 0, sizeof(c->control[i]));
-	put_control(&c->msg[i].msg_hdr, c->u->hosts ? IPPROTO_IPV6 : IPPROTO_IP,
-		    c->u->hosts ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
+	put_control(&c->msg[i].msg_hdr, c->u->fp.hosts ? IPPROTO_IPV6 : IPPROTO_IP,
+		    c->u->fp.hosts ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 	c->frames[i] = 0;
 	*m = (struct open_msg){.way = *way, .seg = len, .ended = !sent->data};
 }
@@ -624,7 +624,7 @@ static uint16_t gather(struct send_call *c, struct rte_mbuf **pkts, uint16_t n)
 		sock = weft_udp_sock(c->u, sent.way.src_port);
 		if (!sock || (c->sock && sock != c->sock))
 			break;
-		if (c->u->hosts && !weft_udp_host_ip(c->u->hosts, sent.way.dst_ip))
+		if (c->u->fp.hosts && !weft_hosts_ip(c->u->fp.hosts, sent.way.dst_ip))
 			break;
 		c->sock = sock;
 		len = pkts[i]->pkt_len - WEFT_UDP_HEAD;
@@ -734,7 +734,7 @@ static void odd_frame(struct weft_udp *u, const struct rte_mbuf *pkt)
 	struct weft_udp_sent sent;
 
 	weft_udp_read(rte_pktmbuf_mtod(pkt, const uint8_t *), &sent);
-	if (!sent.arp && u->hosts && !weft_udp_host_ip(u->hosts, sent.way.dst_ip))
+	if (!sent.arp && u->fp.hosts && !weft_hosts_ip(u->fp.hosts, sent.way.dst_ip))
 		u->stats.tx_failed++;
 	else if (!sent.arp)
 		u->stats.tx_no_port++;

@@ -20,6 +20,7 @@
 #include "engine/iface.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+#include "frame/hosts.h"
 #include "mock/raw_pair.h"
 #include "mock/rounds.h"
 
@@ -460,27 +461,27 @@ static void the_far_end_is_known_by_its_frames(void **state)
 
 static const uint8_t peer_ip6[16] = {0xfd, [15] = 7};
 
-static uint32_t host_of(struct weft_frame_port *port, const uint8_t ip6[16])
-{
-	(void)port;
-	if (ip6[15] == 8)
-		return 0; /* no room */
-	return memcmp(ip6, peer_ip6, sizeof(peer_ip6)) == 0 ? 0x0a000007 : 0x0a000001;
-}
-
-static bool ip6_of(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16])
-{
-	(void)port;
-	memcpy(ip6, peer_ip6, sizeof(peer_ip6));
-	return ip == 0x0a000007;
-}
-
 static int reaches(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len)
 {
-	(void)port;
+	const void *ip6 = weft_hosts_ip(port->hosts, ip);
+
 	(void)why;
 	(void)why_len;
-	return ip == 0x0a000007 ? 0 : -EHOSTUNREACH;
+	return ip6 && memcmp(ip6, peer_ip6, sizeof(peer_ip6)) == 0 ? 0 : -EHOSTUNREACH;
+}
+
+/* Connections hold all places that the address could have. */
+static void leave_no_room(struct weft_hosts *hosts, const uint8_t ip6[16])
+{
+	uint8_t other[16] = {0xfe};
+	uint32_t number;
+
+	for (uint32_t i = 0; i < 4 * WEFT_HOSTS; i++) {
+		memcpy(other + 12, &i, sizeof(i));
+		number = weft_hosts_number(hosts, other);
+		weft_hosts_hold(hosts, number, true);
+	}
+	assert_int_equal(weft_hosts_find(hosts, ip6), 0);
 }
 
 /* An address with IPv6, also as boot address, reaches its like, and no interface with IPv4. */
@@ -501,12 +502,11 @@ static void addresses_with_ipv6(void **state)
 	port = iface->port;
 	ops->get_address(B->iface, b);
 	port_ops = *port->ops;
-	port_ops.host = host_of;
-	port_ops.host_ip6 = ip6_of;
 	port_ops.reach = reaches;
 	port->ops = &port_ops;
 	memcpy(port->ip6, peer_ip6, sizeof(peer_ip6));
 	port->prefix6 = 64;
+	port->hosts = weft_hosts_new(peer_ip6);
 	raw_fill_attr(iface);
 	assert_int_equal(A->iface->attr.dev_addr_len, RAW_ADDR6_LEN);
 	ops->get_address(A->iface, a);
@@ -529,49 +529,20 @@ static void addresses_with_ipv6(void **state)
 	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)), 0);
 	ops->print_address(unpacked, RAW_ADDR6_LEN, text, sizeof(text));
 	assert_non_null(strstr(text, "fd00::7/0 port "));
-	unpacked[47] = 8;
-	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
-			 -ENOSPC);
-	assert_non_null(strstr(why, "no room"));
-	unpacked[47] = 7;
 	unpacked[32] = 0xff; /* multicast */
 	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
 			 -EINVAL);
+	unpacked[32] = 0xfd;
+	unpacked[47] = 8;
+	leave_no_room(port->hosts, unpacked + 32);
+	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
+			 -ENOSPC);
+	assert_non_null(strstr(why, "no room"));
 	boot.length = 18;
 	assert_int_equal(weft_udp_boot_ops.unpack(A->iface, &boot, 99, unpacked), -EINVAL);
-	memset(port->ip6, 0, sizeof(port->ip6));
+	free(port->hosts);
+	port->hosts = NULL;
 	pair_close(&pair);
-}
-
-static int held;
-
-static void hold(struct weft_frame_port *port, uint32_t ip, bool yes)
-{
-	(void)port;
-	assert_int_not_equal(ip, 0);
-	held += yes ? 1 : -1;
-}
-
-/* A port keeps the host of a connection at either end, from the first frame to the last. */
-static void a_connection_holds_its_host(void **state)
-{
-	struct weft_frame_port_ops ops[2];
-
-	(void)state;
-	pair_open(&pair, NULL, 12);
-	for (int i = 0; i < 2; i++) {
-		struct weft_frame_port *port = raw_iface_of((i == 0 ? A : B)->iface)->port;
-
-		ops[i] = *port->ops;
-		ops[i].host_hold = hold;
-		port->ops = &ops[i];
-	}
-	pair_begin_connect(&pair);
-	assert_int_equal(held, 1);
-	assert_true(pair_run(&pair, 1000000000, pair_both_up));
-	assert_int_equal(held, 2);
-	pair_close(&pair);
-	assert_int_equal(held, 0);
 }
 
 /* ---- probes ---- */
@@ -657,7 +628,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_with_ipv6),
-		cmocka_unit_test(a_connection_holds_its_host),
 		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),

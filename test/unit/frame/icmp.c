@@ -38,6 +38,7 @@ static uint8_t *icmp_frame(uint8_t type, size_t quoted, size_t *len)
 	struct rte_icmp_hdr *icmp;
 	struct rte_ipv4_hdr *ip;
 	struct rte_udp_hdr *udp;
+	uint8_t head[WEFT_ENCAP_MAX] __rte_aligned(2);
 	struct weft_encap_hdr e;
 	uint8_t *f;
 
@@ -56,8 +57,8 @@ static uint8_t *icmp_frame(uint8_t type, size_t quoted, size_t *len)
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 	back.src_ip = addr.dst_ip;
 	back.dst_ip = addr.src_ip;
-	weft_encap_build(&e, &back);
-	memcpy(icmp + 1, e.bytes + RTE_ETHER_HDR_LEN,
+	weft_encap_build(&e, head, &back);
+	memcpy(icmp + 1, head + RTE_ETHER_HDR_LEN,
 	       RTE_MIN(quoted, e.len - (size_t)RTE_ETHER_HDR_LEN));
 	if (quoted >= WEFT_IP_UDP_LEN) {
 		udp = (struct rte_udp_hdr *)((struct rte_ipv4_hdr *)(icmp + 1) + 1);
@@ -89,8 +90,9 @@ static void icmp_about_our_frames_is_recognised(void **state)
 	(void)state;
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, 70, &len);
 	assert_int_equal(weft_frame_parse(&filter, f, len, &v), WEFT_VERDICT_ICMP);
-	assert_ptr_equal(v.quote, f + quote);
-	assert_int_equal(v.quote_len, 70);
+	assert_ptr_equal(v.quote, f + quote + sizeof(struct rte_ipv4_hdr));
+	assert_int_equal(v.quote_len, 70 - sizeof(struct rte_ipv4_hdr));
+	assert_int_equal(v.quote_ip, addr.src_ip);
 	assert_int_equal(v.icmp_code, 3);
 	free(f);
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, WEFT_IP_UDP_LEN, &len);

@@ -164,11 +164,11 @@ static void gateways(void **state)
 	(void)state;
 	bad("gw=10.0.0.254", "'gw' needs 'ip'");
 	bad("ip=10.0.0.1/24,gw=10.0.0.1", "own address");
-	bad("ip=10.0.0.1/24,gw=gw", "gateway's IPv4 address");
-	bad("ip=10.0.0.1/24,gw=10.0.0.254/24", "gateway's IPv4 address");
+	bad("ip=10.0.0.1/24,gw=gw", "gateway's address");
+	bad("ip=10.0.0.1/24,gw=10.0.0.254/24", "gateway's address");
 	bad("ip=10.0.0.1/24,gw=10.0.0.255", "first or the last address");
 	bad("ip=10.0.0.1/24,gw=10.0.0.0", "first or the last address");
-	bad("ip=10.0.0.1/24,gw=224.0.0.1", "gateway's IPv4 address");
+	bad("ip=10.0.0.1/24,gw=224.0.0.1", "gateway's address");
 	good("gw=10.0.0.254,ip=10.0.0.1/24");
 }
 
@@ -244,14 +244,36 @@ static void neighbours_that_are_none(void **state)
 	bad(text, "more than 8 neighbours");
 }
 
-/* Refused with what is wanted instead, not as a malformed IPv4 address. */
-static void ipv6_is_refused_by_name(void **state)
+static void ipv6_takes_the_place_of_ipv4(void **state)
 {
+	static const uint8_t ip[16] = {0xfd, [15] = 1}, gw[16] = {0xfe, 0x80, [15] = 0xff},
+			     link_local[16] = {0xfe, 0x80}, neigh[16] = {0xfd, [15] = 2};
+
 	(void)state;
-	bad("ip=fd00::1/64", "no IPv6 yet; give the NIC's IPv4 address, as in ip=10.0.0.1/24");
-	bad("ip=::1", "no IPv6 yet");
-	bad("ip=10.0.0.1/24,gw=fe80::1",
-	    "no IPv6 yet; give the NIC's IPv4 address, as in gw=10.0.0.1");
+	good("ip=fd00::1/64,gw=fe80::ff,neigh=fd00::2-02:00:00:00:00:0a");
+	assert_true(o.six);
+	assert_int_equal(o.ip, 0);
+	assert_int_equal(o.prefix, 64);
+	assert_memory_equal(o.ip6, ip, sizeof(ip));
+	assert_memory_equal(o.gw6, gw, sizeof(gw));
+	assert_memory_equal(o.neigh[0].ip6, neigh, sizeof(neigh));
+	assert_int_equal(o.neigh[0].mac[5], 0x0a);
+	good("ip=fe80::/64");
+	assert_memory_equal(o.ip6, link_local, sizeof(link_local));
+	good("ip=10.0.0.1/24");
+	assert_false(o.six);
+	bad("ip=fd00::1", "as in ip=fd00::1/64");
+	bad("ip=fd00::1/129", "as in ip=fd00::1/64");
+	bad("ip=ff02::1/64", "an IPv6 address that a host can have");
+	bad("ip=::1/64", "an IPv6 address that a host can have");
+	bad("ip=::ffff:10.0.0.1/96", "an IPv6 address that a host can have");
+	bad("ip=fd00::1/64,gw=10.0.0.1", "'gw' needs 'ip' with an address of the same kind");
+	bad("ip=10.0.0.1/24,gw=fe80::1", "'gw' needs 'ip' with an address of the same kind");
+	bad("ip=fd00::1/64,gw=fd00::1", "the lane's own address");
+	bad("ip=fd00::1/64,neigh=10.0.0.2-02:00:00:00:00:0a", "another kind than 'ip'");
+	bad("ip=fd00::1/64,neigh=fd00::1-02:00:00:00:00:0a", "the lane's own address");
+	bad("ip=fd00::1/64,queues=2", "'queues' needs an IPv4 address");
+	bad("ip=fd00::1/64,encap=ether", "encap=ether");
 }
 
 static void words_are_listed_when_wrong(void **state)
@@ -316,7 +338,7 @@ int main(void)
 		cmocka_unit_test(gateways_on_the_link),
 		cmocka_unit_test(static_neighbours),
 		cmocka_unit_test(neighbours_that_are_none),
-		cmocka_unit_test(ipv6_is_refused_by_name),
+		cmocka_unit_test(ipv6_takes_the_place_of_ipv4),
 		cmocka_unit_test(words_are_listed_when_wrong),
 		cmocka_unit_test(raw_ethertype_excludes_ip_and_udp),
 		cmocka_unit_test(why_may_be_short_or_absent),
