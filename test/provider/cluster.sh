@@ -220,6 +220,24 @@ jobs_have_keys() {
 	done
 }
 
+# sealed_job LAUNCHER START...: four ranks by weft-mpirun, which START runs.
+sealed_job() {
+	local launcher=$1 nodes=()
+	shift
+	[ $# -gt 0 ] || nodes=(-N 4 -n 4)
+	timeout -k 10 "$(stretch 60 200)" "${cluster[@]}" as alice "$@" \
+		env FI_PROVIDER_PATH=/run/build/provider sh /run/build/weft-mpirun \
+		--launcher "$launcher" --seal "${nodes[@]}" "$ranks" p2p >"$dir/alice.out" 2>&1
+	cat "$dir/alice.out"
+	grep -q "^p2p: 4 ranks, 0 errors$" "$dir/alice.out"
+}
+
+# From outside of the job, in its allocation, and on its first node. The shell of salloc runs on a
+# node of the job here. Open MPI starts the ranks of that node itself, without a task prolog.
+keys_by_weft_mpirun() {
+	sealed_job srun && sealed_job srun salloc -N 4 -n 4 && sealed_job mpirun salloc -N 4 -n 4
+}
+
 # Without its switch a node is drained, and takes jobs again afterwards.
 prolog_drains() {
 	local rc=0 i
@@ -254,6 +272,7 @@ documented_commands() {
 check_slurm() {
 	check "Slurm counts the ports of a switch" ports_are_counted
 	check "each job has a key of its own on all its nodes, until it ends" jobs_have_keys
+	check "weft-mpirun and Slurm give all ranks of a job its key" keys_by_weft_mpirun
 	check "a node without its switch is drained, and returns" prolog_drains
 	check "the commands of doc/slurm.md" documented_commands
 }
