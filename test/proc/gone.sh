@@ -205,6 +205,22 @@ check "af_packet: an idle process is killed" killed_while_idle
 check "af_packet: a process that stops for 3 s is not lost" stopped
 check "af_packet: the helper of a process ends with it" helper_ends
 
+# with_key CASE: the same with sealed frames, whose keys change ten times a second.
+with_key() { WEFT_JOB_KEY=$dir/key WEFT_SEAL_REKEY=100ms "$1"; }
+
+if "$info" -v | grep -q '^sealed frames.*libipsec'; then
+	head -c 32 /dev/urandom >"$dir/key"
+	chmod 600 "$dir/key"
+	# @behaviour R87
+	check "sealed, af_packet: a process is killed in a stream" with_key killed_in_a_stream
+	# @behaviour R87
+	check "sealed, af_packet: an idle process is killed" with_key killed_while_idle
+	# @behaviour R87
+	check "sealed, af_packet: a process that stops for 3 s is not lost" with_key stopped
+else
+	skip "sealed, af_packet" "this build cannot seal"
+fi
+
 # xdp_works RUN...: can a process behind RUN use the interface?
 xdp_works() {
 	"$@" "$info" --no-huge -m 512 --no-pci \

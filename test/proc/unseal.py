@@ -20,7 +20,7 @@ import vectors  # noqa: E402
 
 NAMES = {1: 'HELLO', 2: 'HELLO_ACK', 3: 'PROBE', 4: 'PROBE_ACK', 5: 'READY', 6: 'READY_ACK',
          7: 'DATA', 8: 'ACK', 9: 'RESET', 10: 'BYE', 11: 'BYE_ACK', 12: 'HELLO_RETRY',
-         13: 'CHALLENGE', 14: 'CHALLENGE_ACK', 15: 'PART', 16: 'ALIVE'}
+         13: 'CHALLENGE', 14: 'CHALLENGE_ACK', 15: 'PART', 16: 'ALIVE', 17: 'GONE'}
 PLAIN = (1, 2, 9, 12, 13)
 LANE, HEADER = 42, 42  # the lane header in a frame with IPv4 and without a tag; its length
 AUTH = 1

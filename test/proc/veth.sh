@@ -193,11 +193,13 @@ ipv6_pair() {
 
 ipv6_alone() {
 	local rc=0 watch
-	rm -f "$dir/six.pcapng"
+	rm -f "$dir/six.pcapng" "$dir/tshark.err"
 	if command -v tshark >/dev/null; then
 		"${client_run[@]}" tshark -q -i six -w "$dir/six.pcapng" 2>"$dir/tshark.err" &
 		watch=$!
 		until_said "$dir/tshark.err" "Capturing on" $watch || return 1
+		# The first bytes are there when the socket receives.
+		until [ -s "$dir/six.pcapng" ] || ! kill -0 $watch; do sleep 0.05; done
 	fi
 	ipv6_pair "dpdk:0,ip=fd00:77::1/64$1" "dpdk:0,ip=fd00:77::2/64$1" -t tag_bw \
 		-s 8,1k,64k -n 100 -f -V || rc=1

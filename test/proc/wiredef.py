@@ -127,7 +127,7 @@ def what_is_added_is_everywhere():
                    'flags WEFT_NEWS_F_\n\tGOOD 3 -- no harm\n'
                    'message NEWS 31 target ext -- what is new\n\tday d2 -- since the start\n'
                    '\thow x1 of WEFT_NEWS_F_\n\tpeer ref\n\trest bytes+1 words -- at least one\n')
-    text = text.replace('frame ALIVE 16', 'frame EXTRA 17 part -- one more\nframe ALIVE 16')
+    text = text.replace('frame GONE 17', 'frame EXTRA 18 part -- one more\nframe GONE 17')
     text = text.replace('\tRX_STATE 9 rx_state', '\tOTHER 10 boot\n\tRX_STATE 9 rx_state')
     code, header = run('wire_def.h', text=text)
     for part in ('WEFT_WIRE_NEWS = 31, /**< what is new */', 'struct weft_wire_news {',
@@ -136,15 +136,15 @@ def what_is_added_is_everywhere():
         assert code == 0 and part in header, part
     assert 'WEFT_RECORD_OTHER = 10,' in run('wire_conn_def.h', text=text)[1]
     frames = run('wire_frame_def.h', text=text)[1]
-    assert 'WEFT_FRAME_EXTRA = 17,' in frames and 'X(EXTRA, part, 1)' in frames
+    assert 'WEFT_FRAME_EXTRA = 18,' in frames and 'X(EXTRA, part, 1)' in frames
     shapes = run('wire_shapes.h', text=text)[1]
     for part in ('[31] = {.name = "news"', '.name = "peer_gen", .kind = DUMP_DEC, .size = 4, '
-                 '.offset = 7}', '[17] = {.name = "part"', '[10] = {.name = "other"',
-                 '[17] = "EXTRA"'):
+                 '.offset = 7}', '[18] = {.name = "part"', '[10] = {.name = "other"',
+                 '[18] = "EXTRA"'):
         assert part in shapes, part
     lua = run('weft.lua', TEMPLATE, text=text)[1]
     for part in ('[31] = shape("news", "day d2 how x1 peer d4 peer_gen d4", "bytes")',
-                 'NEWS = 31,', 'EXTRA = 17,', '[17] = shape("part"', '[10] = shape("other"'):
+                 'NEWS = 31,', 'EXTRA = 18,', '[18] = shape("part"', '[10] = shape("other"'):
         assert part in lua, part
     with tempfile.NamedTemporaryFile('w+', suffix='.md') as f:
         f.write(''.join('<!-- wire.def: %s -->\n\n' % t for t in (
@@ -154,7 +154,7 @@ def what_is_added_is_everywhere():
         f.seek(0)
         page = f.read()
     for part in ('| 31 | NEWS | target | 11 | at least one | what is new |',
-                 '| 17 | EXTRA | part | one more |', '| 10 | OTHER | 4 bytes | |',
+                 '| 18 | EXTRA | part | one more |', '| 10 | OTHER | 4 bytes | |',
                  '| 2 | 1 | how | 0x8 GOOD: no harm |', '| 11 | | words | at least one |'):
         assert part in page, '%s\n%s' % (part, page)
 

@@ -152,7 +152,10 @@ void raw_farewell_enter(struct raw_conn *c)
 		return;
 	a.src_port = c->path[0].sport;
 	a.dst_port = c->path[0].dport;
-	len = weft_frame_farewell(frame, &a, (uint16_t)c->remote_id, c->id, c->token);
+	if (c->sealed)
+		len = raw_sealed_farewell(c, &a, frame);
+	else
+		len = weft_frame_farewell(frame, &a, (uint16_t)c->remote_id, c->id, c->token);
 	port->ops->farewell(port, &c->farewell, frame, len);
 }
 
@@ -469,6 +472,8 @@ void raw_probe_key(struct raw_conn *c)
 	struct weft_frame_probe p = {.frame_size = weft_put16(WEFT_FRAME_PROBE_PING)};
 	uint16_t id;
 
+	if (unlikely(raw_sealed_farewell_due(c)))
+		raw_farewell_enter(c);
 	if (likely(!raw_sealed_probe_due(c, &id)))
 		return;
 	p.id = weft_put16(id);

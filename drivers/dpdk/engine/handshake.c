@@ -85,7 +85,8 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.csum = c->csum,
 		.paths = iface->paths,
 		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS |
-				       WEFT_HELLO_F_PROGRESS | (socket ? WEFT_HELLO_F_SOCKET : 0)),
+				       WEFT_HELLO_F_PROGRESS | (socket ? WEFT_HELLO_F_SOCKET : 0) |
+				       (iface->seal ? WEFT_HELLO_F_GONE : 0)),
 		.udp_port = weft_put16(iface->rx_filter.udp_port),
 		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),

@@ -350,6 +350,22 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_conn_bye(c);
 }
 
+void raw_conn_gone_input(struct raw_conn *c)
+{
+	char text[160], peer[64];
+
+	if (c->state == RAW_TIME_WAIT)
+		c->bye.done = true;
+	if (c->state != RAW_UP && c->state != RAW_READY) {
+		raw_count(c->iface, RAW_DROP_STATE);
+		return;
+	}
+	raw_count(c->iface, RAW_RESET_IN);
+	snprintf(text, sizeof(text), "%s: %s answers that its process has ended",
+		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)));
+	raw_conn_fail(c, -ECONNRESET, text);
+}
+
 /*
  * When too many connections are in TIME_WAIT, the oldest one ends early. A late frame for it finds
  * no connection and is answered with RESET. The timers free it, never this function: the caller may

@@ -23,6 +23,8 @@ void raw_conn_tx_end(struct raw_conn *c);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
+/* The peer's process has ended: a sealed frame has proven it. */
+void raw_conn_gone_input(struct raw_conn *c);
 /*
  * The program has closed the connection.
  * @param lingers  the peer may still send frames on the connection, so it stays in TIME_WAIT for

@@ -470,7 +470,9 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 		return;
 	}
 	m = raw_sealed_open(c, v, &plain, &spent);
-	if (m) {
+	if (m && plain.type == WEFT_FRAME_GONE) {
+		raw_conn_gone_input(c);
+	} else if (m) {
 		raw_probe_key(c);
 		conn_input(c, &plain, m);
 	} else if (spent && c->state == RAW_UP) {

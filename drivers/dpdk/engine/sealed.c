@@ -67,6 +67,8 @@ struct raw_sealed {
 	uint64_t tick_at;         /* iface->now of the next check of the keys' age */
 	uint64_t probe_at;        /* iface->now of the next probe that confirms a key */
 	uint16_t probe;           /* id of such probes: another one for each key */
+	bool gone;                /* the peer reads GONE */
+	bool farewell_due;        /* the present one has the last key */
 	uint32_t key_from;        /* first sequence that this end may have sealed with its key */
 };
 
@@ -175,7 +177,8 @@ static void log_keys(const struct raw_iface *iface, const struct weft_exchange_s
 			  secrets->initiator);
 }
 
-static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
+/* @param peer  its HELLO or HELLO_ACK */
+static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets, const uint8_t *peer)
 {
 	const struct raw_seal *seal = c->iface->seal;
 	struct weft_sealed_conf conf = {
@@ -191,6 +194,8 @@ static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
 
 	weft_secret_wipe(secrets, sizeof(*secrets));
 	c->sealed->key_from = c->tx.next;
+	c->sealed->gone =
+		weft_get32(((const struct weft_frame_hello *)peer)->features) & WEFT_HELLO_F_GONE;
 	if (rc == 0)
 		c->csum = RAW_CSUM_SEALED;
 	else
@@ -324,7 +329,7 @@ int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 	if (rc < 0)
 		return rc;
 	log_keys(c->iface, &secrets, o->hello, o->ack);
-	return set_keys(c, &secrets);
+	return set_keys(c, &secrets, o->hello);
 }
 
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
@@ -345,7 +350,7 @@ bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
 	if (rc < 0)
 		return false;
 	log_keys(c->iface, &secrets, c->sealed->offer->hello, v->body);
-	return set_keys(c, &secrets) == 0;
+	return set_keys(c, &secrets, v->body) == 0;
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -437,6 +442,44 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 	return out;
 }
 
+/*
+ * The helper that sends it has no key, so it is sealed now. Another key, and another address of the
+ * peer, need another one.
+ */
+uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
+			     uint8_t frame[WEFT_FAREWELL_MAX])
+{
+	const uint32_t lane_len = HEAD_LEN + WEFT_FRAME_NUMBER_LEN;
+	struct weft_encap_hdr encap;
+	struct weft_sealed_op op;
+	struct weft_frame_hdr hdr = {
+		.magic = weft_put16(WEFT_FRAME_MAGIC),
+		.version = WEFT_FRAME_VERSION,
+		.type = WEFT_FRAME_GONE,
+		.length = weft_put16((uint16_t)lane_len),
+		.dst_conn = weft_put32(c->remote_id),
+		.token = weft_put32(c->remote_token),
+		.src_conn = weft_put16((uint16_t)c->id),
+		.ts_hold = weft_put16(WEFT_FRAME_NO_ECHO),
+	};
+
+	if (!c->sealed->gone)
+		return 0;
+	weft_encap_build(&encap, frame, a);
+	memcpy(frame + encap.len, &hdr, sizeof(hdr));
+	op = (struct weft_sealed_op){
+		.conn = c->sealed->keys,
+		.head = frame + encap.len,
+		.slot = WEFT_SEALED_SLOT_GONE,
+		.tag = frame + encap.len + lane_len,
+	};
+	if (weft_sealed_seal(c->iface->seal->cipher, &op, 1) != 1)
+		return 0;
+	weft_encap_patch(&encap, frame, lane_len + WEFT_FRAME_TAG_LEN, a->src_port, a->dst_port);
+	weft_encap_csum6(&encap, frame);
+	return encap.len + lane_len + WEFT_FRAME_TAG_LEN;
+}
+
 /* ---------------------------------------------------------------- receiving */
 
 static bool count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict)
@@ -469,8 +512,17 @@ static void look_at_keys(struct raw_conn *c, uint32_t ack)
 	if (weft_sealed_tick(s->keys, iface->seal->cipher, iface->now, keep)) {
 		s->key_from = c->tx.next;
 		s->probe++;
+		s->farewell_due = true;
 		raw_count(c->iface, RAW_SEAL_REKEYS);
 	}
+}
+
+bool raw_sealed_farewell_due(struct raw_conn *c)
+{
+	bool due = c->sealed->farewell_due && c->state == RAW_UP;
+
+	c->sealed->farewell_due = false;
+	return due;
 }
 
 bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe)
@@ -557,6 +609,12 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 		*spent = count_drop(c, op.verdict);
 		goto drop;
 	}
+	/* The upper byte of the number is the slot. */
+	if ((head[sizeof(head) - 1] == WEFT_SEALED_SLOT_GONE) !=
+	    (((struct weft_frame_hdr *)head)->type == WEFT_FRAME_GONE)) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		goto drop;
+	}
 	memcpy(hdr, head, HEAD_LEN);
 	open_header(hdr);
 	m->data_len = (uint16_t)(front + v->body_len);
@@ -566,7 +624,9 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 	plain->body = (const uint8_t *)(hdr + 1);
 	if (!read_plain(c, plain))
 		goto drop;
-	look_at_keys(c, weft_get32(hdr->ack));
+	/* The header of GONE is older than the connection's frames. */
+	if (hdr->type != WEFT_FRAME_GONE)
+		look_at_keys(c, weft_get32(hdr->ack));
 	return m;
 
 drop:

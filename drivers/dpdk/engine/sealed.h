@@ -18,6 +18,7 @@
 
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
 #include "seal/exchange.h"
@@ -97,6 +98,15 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe);
 /* The peer has answered that probe. */
 void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
+
+/*
+ * The frame GONE of a connection that is up, for the helper that sends it when this process has
+ * ended. @return its length; 0: the peer does not read GONE
+ */
+uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
+			     uint8_t frame[WEFT_FAREWELL_MAX]);
+/* Has the key changed since the last call? Then the helper needs another GONE. */
+bool raw_sealed_farewell_due(struct raw_conn *c);
 
 #else
 
@@ -188,6 +198,19 @@ static inline bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe)
 static inline void raw_sealed_answered(struct raw_conn *c, uint16_t probe)
 {
 	(void)c, (void)probe;
+}
+
+static inline uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
+					   uint8_t *frame)
+{
+	(void)c, (void)a, (void)frame;
+	return 0;
+}
+
+static inline bool raw_sealed_farewell_due(struct raw_conn *c)
+{
+	(void)c;
+	return false;
 }
 
 #endif

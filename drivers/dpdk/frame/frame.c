@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <netinet/ip.h>
 #include <string.h>
 
@@ -175,13 +176,15 @@ void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t 
 	udp->dgram_len = ip->payload_len;
 }
 
-/* IPv6 has no frame without UDP's checksum. */
-static void put_udp6_csum(const struct weft_encap_hdr *e, uint8_t *frame)
+void weft_encap_csum6(const struct weft_encap_hdr *e, uint8_t *frame)
 {
 	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(frame + e->l2_len);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
-	uint16_t sum = (uint16_t)~weft_ip6_sum(ip, udp, weft_be16(udp->dgram_len));
+	uint16_t sum;
 
+	if (e->l3_len != sizeof(*ip))
+		return;
+	sum = (uint16_t)~weft_ip6_sum(ip, udp, weft_be16(udp->dgram_len));
 	udp->dgram_cksum = sum == 0 ? UINT16_MAX : sum;
 }
 
@@ -208,10 +211,11 @@ uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 	crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, lane, lane_len));
 	memcpy(lane + lane_len, &crc, sizeof(crc));
 	weft_encap_patch(&encap, out, lane_len + (uint32_t)sizeof(crc), a->src_port, a->dst_port);
-	if (encap.l3_len == sizeof(struct rte_ipv6_hdr))
-		put_udp6_csum(&encap, out);
+	weft_encap_csum6(&encap, out);
 	return encap.len + lane_len + (uint32_t)sizeof(crc);
 }
+
+static_assert(sizeof(struct weft_frame_reset) <= WEFT_FRAME_SEAL_LEN, "WEFT_FAREWELL_MAX");
 
 uint32_t weft_frame_farewell(uint8_t *out, const struct weft_encap_addr *a, uint16_t index,
 			     uint32_t conn, uint32_t token)

@@ -198,6 +198,9 @@ void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct wef
 void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
 		       uint16_t src_port, uint16_t dst_port);
 
+/** Put the UDP checksum of a whole IPv6 frame, which has none without it. IPv4 frames keep 0. */
+void weft_encap_csum6(const struct weft_encap_hdr *e, uint8_t *frame);
+
 /**
  * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
  * total length and header checksum, UDP length and ports. The UDP checksum stays 0, which means
@@ -235,10 +238,9 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 			  const struct weft_frame_hdr *hdr, const void *body, uint32_t len);
 
-/** Bytes of the longest farewell. */
-#define WEFT_FAREWELL_MAX    \
-	(WEFT_FRAME_AROUND + \
-	 (uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_reset)))
+/** Bytes of the longest farewell: a sealed GONE, which is longer than RESET(GONE). */
+#define WEFT_FAREWELL_MAX \
+	(WEFT_FRAME_AROUND + (uint32_t)sizeof(struct weft_frame_hdr) + WEFT_FRAME_SEAL_LEN)
 
 /**
  * Write a farewell, RESET(GONE): it ends a plain connection of a process that has ended. Its sender

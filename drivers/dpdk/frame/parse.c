@@ -500,7 +500,7 @@ static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view 
 		if (g != WEFT_VERDICT_OK)
 			return g;
 	}
-	if (view->flags & ~WEFT_FRAME_F_KNOWN)
+	if (view->flags & ~WEFT_FRAME_F_KNOWN || view->type == WEFT_FRAME_GONE)
 		return WEFT_VERDICT_BAD_TYPE;
 	view->body = c->p + sizeof(*hdr);
 	view->body_len = length - (uint32_t)sizeof(*hdr);

@@ -317,7 +317,8 @@ static void each_wrong_field_is_named(void **state)
 		{44, 3, WEFT_VERDICT_BAD_VERSION},
 		{45, 0, WEFT_VERDICT_BAD_TYPE},
 		{45, 15, WEFT_VERDICT_BAD_TYPE}, /* messages are no part of a frame */
-		{45, 17, WEFT_VERDICT_BAD_TYPE}, /* nothing yet */
+		{45, 17, WEFT_VERDICT_BAD_TYPE}, /* GONE is sealed only */
+		{45, 18, WEFT_VERDICT_BAD_TYPE}, /* nothing yet */
 		{45, 200, WEFT_VERDICT_BAD_TYPE},
 		{46, 0x24, ANY},                   /* sealed, with a CRC and without a tag */
 		{46, 0x40, WEFT_VERDICT_BAD_TYPE}, /* a key's phase, and not sealed */
