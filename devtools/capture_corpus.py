@@ -2,27 +2,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The work of capture-corpus.sh: real runs with one fault each, and what weft-dump names.
 
-Traffic, sizes and fault times follow from the number of the run. A verdict about a host is true if
-that process was stopped, or waited for a core for a part of the time (run-queue wait of
-/proc/PID/schedstat) that is at least half of what weft-dump names; a verdict about the network is
-true if it is in the family of what weft-wire did on that rail and way."""
+Traffic, sizes and fault times follow from the number of the run. The truth about the network is
+weft-wire's trace: a line for each frame that it lost, delayed or changed. A verdict about it is
+true if it is in the family of what weft-wire did on that rail and way. Its time is right if it is
+that of the first few frames which met the fault, within 20 ms. The truth about a host is when its
+process was stopped, and when it waited for a core (run-queue wait of /proc/PID/schedstat, read 100
+times a second): at least half of the named share of the time, or of the named silence."""
 
 import argparse
 import collections
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 FEW = 4  # frames that the fault has met: below it nothing is expected
+FEW_LATE = 10  # the same for delays, which are told by quantiles (doc/capture.md)
 LOSS = {'random loss', 'burst loss', 'queue or policer loss'}
 HOLE = {'blackhole one way', 'blackhole both ways', 'lane down'}
 HOST = {'slow receiver', 'stopped peer'}
-NEAR_S = 0.1
+NEAR_S = 0.02
+STOP = re.compile(r'silent for ([0-9.]+) ms')
 BUSY = 400  # frames, from which on there is traffic
 # The network is no process that waits for a core.
 CALM = ('chrt', '-f', '1') if shutil.which('chrt') else ()
@@ -53,6 +59,14 @@ KINDS = {
     'stop_client': ({'stopped peer'}, 'stop 0.3', 'client'),
     'hog_server': (HOST, 'hog', 'server'),
     'killed': ({'peer gone'}, 'kill', 'server'),
+}
+# What weft-wire's trace says of frames that meet the fault.
+EVENT = {
+    'loss_2': 'lost', 'loss_half': 'lost', 'bursts': 'lost_in_bursts',
+    'shallow_queue': 'queue_full', 'policer': 'policed', 'duplication': 'duplicated',
+    'reordering': 'reordered', 'corruption': 'corrupted', 'delay': 'delay', 'jitter': 'delay',
+    'hole_forth': 'blackout', 'hole_back': 'blackout', 'hole_both': 'blackout',
+    'hole_300ms': 'blackout', 'mtu': 'beyond_mtu',
 }
 TRAFFIC = [('-t', 'tag_lat', '-s', '1k'), ('-t', 'tag_bw', '-s', '16k'),
            ('-t', 'tag_bibw', '-s', '4k')]
@@ -120,13 +134,39 @@ class Network:
         raise RuntimeError('%s: no "%s"' % (log, text))
 
 
-def waited(pid):
-    """Seconds that the thread which moves messages has waited for a core: the first one."""
-    try:
-        with open('/proc/%d/task/%d/schedstat' % (pid, pid), encoding='ascii') as f:
-            return int(f.read().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0
+class Waits(threading.Thread):
+    """How long the thread of each process which moves messages, the first one, waits for a core."""
+
+    def __init__(self, pids):
+        super().__init__(daemon=True)
+        self.pids, self.series, self.ended = pids, [], threading.Event()
+        self.start()
+
+    @staticmethod
+    def of(pid):
+        try:
+            with open('/proc/%d/task/%d/schedstat' % (pid, pid), encoding='ascii') as f:
+                return int(f.read().split()[1]) / 1e9
+        except (OSError, IndexError):
+            return None
+
+    def run(self):
+        try:
+            os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
+        except OSError:
+            pass
+        while not self.ended.wait(0.01):
+            row = [self.of(pid) for pid in self.pids]
+            if None in row:
+                row = [w if w is not None else last
+                       for w, last in zip(row, self.series[-1][1:] if self.series else row)]
+            if None not in row:
+                self.series.append([time.time(), *row])
+
+    def stop(self):
+        self.ended.set()
+        self.join()
+        return self.series
 
 
 class Run:
@@ -136,20 +176,22 @@ class Run:
         self.network, self.kind, self.number = network, kind, number
         self.right, self.action, self.way = KINDS[kind]
         self.truth = {'kind': kind, 'number': number, 'actions': []}
-        self.hogs = []
+        self.hogs, self.waits = [], None
 
     def note(self, what):
         self.truth['actions'].append((time.time(), what))
 
     def traffic(self):
+        # One frame under way has none that can overtake it.
         fixed = {'clean_request': 0, 'clean_stream': 1, 'clean_both_ways': 2, 'mtu': 1,
-                 'policer': 1, 'shallow_queue': 1}
+                 'policer': 1, 'shallow_queue': 1, 'reordering': 1 + self.number % 2}
         return TRAFFIC[fixed.get(self.kind, (self.number + list(KINDS).index(self.kind)) % 3)]
 
     def begin(self):
         net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
         self.wire = net.start('x', 'weft-wire', ['a0', 'b0', 'a1', 'b1'],
-                              ['-S', '20', '-s', str(self.number + 1)], 'wire',
+                              ['-S', '20', '-s', str(self.number + 1), '-t',
+                               os.path.join(net.folder, 'trace')], 'wire',
                               before=CALM, stdin=subprocess.PIPE)
         net.until('wire', '1 back')
         env = {side: dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
@@ -162,6 +204,7 @@ class Run:
         self.client = net.start('a', 'weft-perf', ['rail0', 'rail1'], common + [
             *self.traffic(), '-D', '4', '-O', '4', '-w', '1', '10.99.6.1'], 'client',
             env=env['a'])
+        self.waits = Waits([self.client.pid, self.server.pid])
         self.wait_for_traffic()
         time.sleep(0.1 + 0.03 * (self.number % 10))
 
@@ -206,24 +249,20 @@ class Run:
         began = time.time()
         try:
             self.begin()
-            before = {n: waited(p.pid) for n, p in self.processes()}
-            since = time.time()
             self.act()
             if self.client.poll() is not None and 'kill' not in (self.action or ''):
                 raise RuntimeError('the client has ended before the fault')
-            after, seconds = before, time.time() - since
             for _ in range(600):
                 if self.client.poll() is not None:
                     break
-                after = {n: max(waited(p.pid), before[n]) for n, p in self.processes()}
-                seconds = time.time() - since
                 time.sleep(0.05)
-            self.truth['waited'] = {n: after[n] - before[n] for n in after}
-            self.truth['seconds'] = seconds
-            self.truth['hit'] = self.hit()
+            self.truth['waits'] = self.waits.stop()
             self.truth['codes'] = self.client.poll(), self.server.poll()
         finally:
+            if self.waits:
+                self.waits.stop()
             self.end()
+        self.truth['met'] = self.met()
         self.truth['load'] = os.getloadavg()[0]
         self.truth['took'] = time.time() - began
 
@@ -244,22 +283,20 @@ class Run:
                 return
         raise RuntimeError('no traffic')
 
-    def hit(self):
-        """Frames of the first rail that weft-wire lost, doubled or changed."""
-        return {way: sum(n for name, n in c.items()
-                         if name not in ('rx', 'tx', 'tx_bytes', 'reordered'))
-                for (rail, way), c in self.counters().items() if rail == '0'}
+    def met(self):
+        """The times of the frames of the first rail that met the fault."""
+        event, times = EVENT.get(self.kind), []
+        with open(os.path.join(self.network.folder, 'trace'), encoding='ascii') as f:
+            for line in f:
+                when, pair, way, _, *what = line.split()
+                if pair == '0' and self.way in (None, way) and event in what:
+                    times.append(float(when))
+        return times
 
     def met_few(self):
         """Did the fault meet too few frames to be named? Lossy lanes are used less."""
-        if not self.right or self.kind in ('delay', 'jitter', 'reordering', 'link_down') or \
-                self.way in ('server', 'client'):
-            return False
-        hit = self.truth.get('hit', {})
-        return sum(n for way, n in hit.items() if self.way in (None, way)) < FEW
-
-    def processes(self):
-        return ('a', self.client), ('b', self.server), ('wire', self.wire)
+        few = FEW_LATE if self.kind in ('delay', 'jitter') else FEW
+        return self.kind in EVENT and len(self.truth['met']) < few
 
     def end(self):
         for hog in self.hogs:
@@ -288,12 +325,50 @@ def analyse(build, files):
     return json.loads(done.stdout)
 
 
+def waited(truth, side, since, until):
+    """Seconds in this time in which the process waited for a core."""
+    column = 1 + 'ab'.index(side)
+    before = [row[column] for row in truth['waits'] if row[0] <= since]
+    until_then = [row[column] for row in truth['waits'] if row[0] >= until]
+    if not truth['waits']:
+        return 0
+    return (until_then or [truth['waits'][-1][column]])[0] - \
+        (before or [truth['waits'][0][column]])[-1]
+
+
+def share_of_waits(truth, side):
+    if not truth['waits']:
+        return 0
+    since, until = truth['waits'][0][0], truth['waits'][-1][0]
+    return waited(truth, side, since, until) / max(until - since, 0.1)
+
+
+def stops_of(anomaly):
+    """The silences that a verdict about a host names: begin and length, in seconds."""
+    stops = [(s['time'] / 1e9, s['seconds']) for s in anomaly.get('stops', [])]
+    return stops or [(anomaly['time'] / 1e9, float(m) / 1e3)
+                     for m in STOP.findall(anomaly['evidence'])]
+
+
+def was_stopped(truth, side, since, until):
+    begin = None
+    for when, what in truth['actions']:
+        if what.startswith('SIG') and (what.split()[1] == 'client') == (side == 'a'):
+            if what.startswith('SIGCONT') and begin < until and since < when:
+                return True
+            begin = when
+    return begin is not None and begin < until
+
+
 def is_true_of_host(anomaly, truth):
     side = os.path.basename(anomaly['host'])[0]
-    share = truth.get('waited', {}).get(side, 0) / max(truth.get('seconds', 0), 0.1)
-    stopped = any('SIG' in what and (what.split()[1] == 'client') == (side == 'a')
-                  for _, what in truth['actions'])
-    return stopped or share >= anomaly.get('share', 1) / 2
+    if anomaly['class'] == 'slow receiver':
+        return share_of_waits(truth, side) >= anomaly.get('share', 1) / 2 or \
+            was_stopped(truth, side, 0, time.time())
+    known = truth['waits'][0][0] if truth['waits'] else time.time()
+    return all(begin < known or was_stopped(truth, side, begin, begin + length) or
+               waited(truth, side, begin - NEAR_S, begin + length + NEAR_S) >= length / 2
+               for begin, length in stops_of(anomaly))
 
 
 def lane_of(anomaly):
@@ -302,6 +377,22 @@ def lane_of(anomaly):
 
 def way_of(anomaly):
     return {'a': 'forth', 'b': 'back'}.get(os.path.basename(anomaly.get('from_file', '?'))[:1])
+
+
+def off_of(run, right):
+    """Seconds from the fault to its named time; None: the fault has no time of its own."""
+    truth = run.truth
+    if not right or not truth['actions']:
+        return None
+    first = last = truth['actions'][0][0]
+    times = [a['time'] / 1e9 for a in right]
+    if run.kind in EVENT:
+        first, last = truth['met'][0], truth['met'][:FEW][-1]
+    elif 'hog' in run.action:
+        return None  # it had waited for a core before
+    elif 'stop' in run.action:
+        times = [begin for a in right for begin, _ in stops_of(a)]
+    return min((t - first if t < first else max(t - last, 0) for t in times), key=abs)
 
 
 def judge(run, found):
@@ -320,8 +411,9 @@ def judge(run, found):
             right = [a for a in right if way_of(a) == run.way or
                      a['class'] in ('blackhole both ways', 'lane down')]
         result['way'] = bool(right)
-    if right and truth['actions']:
-        result['off'] = min((a['time'] / 1e9 - truth['actions'][0][0] for a in right), key=abs)
+    off = off_of(run, right)
+    if off is not None:
+        result['off'], result['time'] = off, abs(off) <= NEAR_S
     result['few'] = run.met_few()
     result['first'] = bool(named) and named[0]['class'] in run.right
     for a in named:
@@ -341,12 +433,12 @@ def show(run, result):
     t = run.truth
     print('%-15s %d %-9s load %4.1f waits %s | %s%s%s | %s' % (
         run.kind, run.number, run.traffic()[1], t.get('load', -1),
-        ' '.join('%s %.0f%%' % (n, 100 * w / max(t['seconds'], 0.1))
-                 for n, w in t.get('waited', {}).items()),
-        'named' if result['named'] else 'met few' if result['few'] else
-        'not named' if run.right else 'clean',
+        ' '.join('%s %.0f%%' % (n, 100 * share_of_waits(t, n)) for n in 'ab'),
+        ('named' if result['named'] else 'met few' if result['few'] else
+         'not named' if run.right else 'clean') +
+        (', met %d' % len(t['met']) if run.kind in EVENT else ''),
         ''.join(', %s %s' % (k, 'right' if result[k] else 'wrong')
-                for k in ('first', 'where', 'way') if k in result and result['named']),
+                for k in ('first', 'where', 'way', 'time') if k in result and result['named']),
         ', %+.0f ms' % (1e3 * result['off']) if 'off' in result else '',
         ', '.join(['FALSE ' + a for a in result['alarms']] + ['(true) ' + h
                                                               for h in result['host']]) or '-'),
@@ -362,13 +454,16 @@ def table(results):
     print('\nruns whose fault met less than %d frames: %d, not counted below' % (FEW, few))
     print('faults named        %d of %d' % (len(named), len(faults)))
     print('in the first line   %d of %d' % (sum(r['first'] for r in named), len(named)))
-    for key, text in (('where', 'rail or host right'), ('way', 'direction right')):
+    for key, text in (('where', 'rail or host right'), ('way', 'direction right'),
+                      ('time', 'within 20 ms')):
         some = [r[key] for r in named if key in r]
         print('%-19s %d of %d' % (text, sum(some), len(some)))
     if off:
         early = sum(r['off'] < -NEAR_S for r in named if 'off' in r)
-        print('time                median %.0f ms behind the action, before it in %d of %d' % (
-            1e3 * off[len(off) // 2], early, len(off)))
+        print('time                median %.0f ms behind the frames that met the fault, before '
+              'them in %d of %d' % (1e3 * off[len(off) // 2], early, len(off)))
+    print('right in all        %d of %d' % (sum(r['named'] and all(
+        r.get(key, True) for key in ('where', 'way', 'time')) for _, r in faults), len(faults)))
     for text, some in (('faulty', faults), ('clean', clean)):
         print('%-6s with a false alarm   %d of %d; with a true verdict about a busy host %d' % (
             text, sum(bool(r['alarms']) for _, r in some), len(some),

@@ -130,8 +130,7 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
  * strongest first. What is too small for a verdict is an observation.
  */
 
-#define STOP_NS 5000000u        /* a silence from this length on is a stop */
-#define LONG_STOP_NS 100000000u /* a stop of this length counts in any capture */
+#define STOP_NS 5000000u /* a silence from this length on is a stop */
 #define SLOW_SILENCES 10u
 #define TIME_SHARE 0.05    /* of the time: below it is an observation */
 #define FRAME_SHARE 0.0002 /* of the frames: the same */
@@ -140,6 +139,7 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 #define BUSY_NS 20000000u /* a sender of DATA within this time has more to send */
 #define DOWN_NS 1500000u  /* an end without a link is silent from then on */
 #define SEVERAL 4u        /* frames, from which on it is a fault */
+#define PROVED 2u         /* the same, where nothing else makes such frames */
 #define MTU_FRAMES 3u
 #define GONE_NS 50000000u
 #define UNWRITTEN_NS 200000000u /* of frames that a killed process has not yet written */
@@ -202,17 +202,21 @@ static uint64_t stop(const struct trace *t, uint8_t file, struct list *l)
 	const struct trace_host *h = &t->host[file];
 	uint64_t longest = h->longest.to - h->longest.from, full = overflowed(t, file);
 	double share = share_of(longest, trace_host_time(h));
+	unsigned int stops = trace_host_stops(h, NULL);
 	struct trace_anomaly *a;
-	char lost[80] = "";
+	char lost[80] = "", more[60] = "";
 
-	if (longest < STOP_NS || (longest < LONG_STOP_NS && share < TIME_SHARE))
+	if (longest < STOP_NS || (longest < TRACE_STOP_NS && share < TIME_SHARE))
 		return 0;
 	if (full)
 		snprintf(lost, sizeof(lost), "; %" PRIu64 " frames were lost in its silences",
 			 full);
+	if (stops > 1)
+		snprintf(more, sizeof(more), "; %u more of %.0f ms and longer", stops - 1,
+			 ms(TRACE_STOP_NS));
 	a = name(l, FAULT_STOPPED_PEER, TRACE_NONE, file, h->longest.from,
-		 "silent for %.3f ms while %u frames waited for it%s", ms(longest),
-		 h->longest.frames, lost);
+		 "silent for %.3f ms while %u frames waited for it%s%s", ms(longest),
+		 h->longest.frames, more, lost);
 	a->share = share;
 	a->weight = 0.5 + share;
 	return longest;
@@ -437,7 +441,10 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 		 "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
 	a->share = share;
 	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
-	a->observation = count < SEVERAL || share < FRAME_SHARE;
+	a->observation =
+		count < (fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED
+										 : SEVERAL) ||
+		share < FRAME_SHARE;
 }
 
 /* The share of acknowledged frames that a capture lacks, though it reports no lost records. */

@@ -150,6 +150,35 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 		(struct trace_sample){e->out, (int64_t)(e->in - e->out), e->len, load};
 }
 
+/* The silence of its receiver that began before the frame could be there, or NULL. */
+static const struct trace_gap *silence_of(const struct trace *t, const struct trace_flow *f,
+					  uint64_t out)
+{
+	uint64_t delay =
+		f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS ? (uint64_t)f->min_delay : 0;
+
+	return trace_host_gap(&t->host[f->in.file], out + delay);
+}
+
+static struct trace_poll *poll_of(const struct trace *t, const struct trace_flow *f)
+{
+	return &t->poll[f->in.file * DUMP_IFACES + f->in.iface % DUMP_IFACES];
+}
+
+/* A frame came. Did it wait in the ring of a silent receiver? */
+static void waited(const struct trace *t, const struct trace_flow *f, uint64_t out)
+{
+	const struct trace_gap *g = silence_of(t, f, out);
+	struct trace_poll *p = poll_of(t, f);
+
+	if (!g)
+		return;
+	if (p->silence != g->from)
+		p->waiting = 0;
+	p->silence = g->from;
+	p->waiting++;
+}
+
 /*
  * The delay of the path. While its receiver was silent, a frame waited for the receiver. A sender
  * that is silent has stamped its last frames with the time of an earlier call.
@@ -164,6 +193,7 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 	if (f->lost && e->len >= f->lost_min)
 		f->large_came_at = e->out;
 	trace_run_end(f, false);
+	waited(t, f, e->out);
 	trace_floor_add(t, f, e->out, f->last_delay, e->absent > e->out ? e->absent - e->out : 0,
 			load);
 	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in) &&
@@ -185,6 +215,10 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 	f->run.to = e->out;
 	if (f->run.to - f->run.from >= f->longest.to - f->longest.from)
 		f->longest = f->run;
+	/* Compared with frames that came, and these are left out then, too. */
+	if (silence_of(t, f, e->out) ||
+	    trace_host_silent(&t->host[f->out.file], e->out, e->out + 1))
+		return;
 	if (f->num_gone < TRACE_SAMPLES)
 		f->gone[f->num_gone++] = (struct trace_sample){e->out, f->last_delay, e->len, load};
 }
@@ -195,15 +229,47 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 		*first = time;
 }
 
+/*
+ * The frames that the ring of the flow's receiver holds, by the HELLO of any flow to its port.
+ * @return 0 = not known, or frames come there whose sender has no capture
+ */
+static uint32_t ring_of(const struct trace *t, const struct trace_flow *f)
+{
+	const struct trace_flow *g;
+	uint32_t ring = 0;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (!g->in.known || g->in.file != f->in.file || g->in.iface != f->in.iface)
+			continue;
+		if (!g->out.known)
+			return 0;
+		ring = g->rx_frames ? g->rx_frames : ring;
+	}
+	return ring;
+}
+
+/*
+ * May the ring of a silent receiver have been full? Frames that waited there come at the end of the
+ * silence. If they fill less than half of the ring, the frame was lost on its way.
+ */
+static bool overflowed(const struct trace *t, const struct trace_flow *f, uint64_t out)
+{
+	const struct trace_gap *g = silence_of(t, f, out);
+	const struct trace_poll *p = poll_of(t, f);
+	uint32_t waiting = g && p->silence == g->from ? p->waiting : 0, ring;
+
+	if (!g)
+		return false;
+	ring = ring_of(t, f);
+	return !ring || 2 * waiting >= ring;
+}
+
 /* A frame that its receiver's capture lacks. */
 static void missed(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
-	uint64_t delay =
-		f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS ? (uint64_t)f->min_delay : 0;
-
 	if (e->acked) {
 		first_of(&f->first_unseen_in, &f->unseen_in, e->out);
-	} else if (trace_host_silent(&t->host[f->in.file], e->out + delay, e->out + delay + 1)) {
+	} else if (overflowed(t, f, e->out)) {
 		f->overflowed++;
 	} else {
 		lost(t, f, e, load);
@@ -258,9 +324,9 @@ static void judge(struct trace *t, const struct pending *e)
 	if (e->changed)
 		first_of(&f->first_changed, &f->changed, e->in);
 	if (e->ins > e->outs && trace_covers(t, &f->out, e->out, e->out))
-		first_of(&f->first_twice, &f->twice, e->in);
+		first_of(&f->first_twice, &f->twice, e->out);
 	if (e->late)
-		first_of(&f->first_late, &f->late, e->in);
+		first_of(&f->first_late, &f->late, e->out);
 }
 
 static void drop(struct trace_pending *p, const struct pending *e)

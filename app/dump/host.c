@@ -210,18 +210,48 @@ void trace_host_record(struct trace *t, const struct dump_frame *frame, const st
 		peer->due = time + delay;
 }
 
-bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to)
+/* @return the first silence that ends after @p time; num_gaps = none */
+static unsigned int first_after(const struct trace_host *h, uint64_t time)
 {
 	unsigned int low = 0, high = h->num_gaps, mid;
 
 	while (low < high) {
 		mid = (low + high) / 2;
-		if (h->gap[mid].to <= from)
+		if (h->gap[mid].to <= time)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < h->num_gaps && h->gap[low].from < to;
+	return low;
+}
+
+bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to)
+{
+	unsigned int i = first_after(h, from);
+
+	return i < h->num_gaps && h->gap[i].from < to;
+}
+
+const struct trace_gap *trace_host_gap(const struct trace_host *h, uint64_t time)
+{
+	unsigned int i = first_after(h, time);
+
+	return i < h->num_gaps && h->gap[i].from <= time ? &h->gap[i] : NULL;
+}
+
+unsigned int trace_host_stops(const struct trace_host *h, struct trace_gap *stop)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < h->num_gaps; i++) {
+		if (h->gap[i].to - h->gap[i].from < TRACE_STOP_NS &&
+		    h->gap[i].from != h->longest.from)
+			continue;
+		if (stop && n < TRACE_STOPS)
+			stop[n] = h->gap[i];
+		n++;
+	}
+	return n;
 }
 
 uint64_t trace_host_time(const struct trace_host *h)

@@ -29,6 +29,20 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, uint64_t 
 /** Was the host silent at any time between these two? */
 bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
 
+/** The silence of the host at this time, or NULL. */
+const struct trace_gap *trace_host_gap(const struct trace_host *h, uint64_t time);
+
+#define TRACE_STOPS 16u          /**< silences that are listed */
+#define TRACE_STOP_NS 100000000u /**< a silence of this length is a stop in any capture */
+
+/**
+ * Silences that are stops, in the order of time: the longest one, and those of TRACE_STOP_NS and
+ * more, the first TRACE_STOPS of them.
+ * @param stop  room for TRACE_STOPS; NULL = they are only counted
+ * @return the number of all of them
+ */
+unsigned int trace_host_stops(const struct trace_host *h, struct trace_gap *stop);
+
 /** The time that its capture covers. */
 uint64_t trace_host_time(const struct trace_host *h);
 

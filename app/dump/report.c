@@ -7,6 +7,7 @@
 #include "dump/anomaly.h"
 #include "dump/clock.h"
 #include "dump/frames.h"
+#include "dump/host.h"
 #include "dump/list.h"
 #include "dump/options.h"
 #include "dump/trace.h"
@@ -470,6 +471,21 @@ static void flow_json(struct json *j, const struct report *r, const struct trace
 	json_end(j, '}');
 }
 
+static void stops_json(struct json *j, const struct trace_host *h)
+{
+	struct trace_gap stop[TRACE_STOPS];
+	unsigned int i, n = trace_host_stops(h, stop);
+
+	json_begin(j, "stops", '[');
+	for (i = 0; i < n && i < TRACE_STOPS; i++) {
+		json_begin(j, NULL, '{');
+		json_number(j, "time", stop[i].from);
+		json_real(j, "seconds", (double)(stop[i].to - stop[i].from) / 1e9);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
 static void anomaly_json(struct json *j, const struct report *r, const struct trace_anomaly *a)
 {
 	const struct trace_flow *f = a->flow == TRACE_NONE ? NULL : &r->trace->flow[a->flow];
@@ -492,6 +508,8 @@ static void anomaly_json(struct json *j, const struct report *r, const struct tr
 		json_text(j, "to_file", host_name(r, &f->in));
 	if (a->share > 0)
 		json_real(j, "share", a->share);
+	if (a->fault == FAULT_STOPPED_PEER)
+		stops_json(j, &r->trace->host[a->host]);
 	json_text(j, "evidence", a->text);
 	json_text(j, "advice", trace_fault_advice(a->fault));
 	json_end(j, '}');

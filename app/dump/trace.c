@@ -355,13 +355,17 @@ static struct trace_hello *hello_of(struct trace *t, uint32_t conn, uint32_t tok
 static void remember_hello(struct trace *t, const struct dump_view *v)
 {
 	const struct weft_frame_hello *h = (const void *)v->body;
-	uint32_t conn, token;
+	uint32_t conn, token, i;
 
 	if (v->body_cap < sizeof(*h))
 		return;
 	conn = weft_get32(h->conn);
 	token = weft_get32(h->token);
 	*hello_of(t, conn, token) = (struct trace_hello){conn, token, weft_get32(h->rx_frames)};
+	/* A capture by the kernel may have the first frame of the flow before it. */
+	for (i = 0; i < t->num_flows; i++)
+		if (t->flow[i].dst_conn == conn && t->flow[i].token == token)
+			t->flow[i].rx_frames = weft_get32(h->rx_frames);
 }
 
 static uint32_t rx_frames_of(struct trace *t, uint32_t conn, uint32_t token)

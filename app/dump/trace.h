@@ -219,11 +219,13 @@ struct trace_gap {
 
 /** The polls of an interface, as far as received frames show them: host.c. */
 struct trace_poll {
-	uint64_t worker; /**< 0 = not known */
-	uint64_t time;   /**< of the newest frame */
-	uint64_t empty;  /**< a poll of this time or later left no frame, before the newest ones */
-	uint32_t frames; /**< of this time */
-	bool drained;    /**< the poll before these left none */
+	uint64_t worker;  /**< 0 = not known */
+	uint64_t time;    /**< of the newest frame */
+	uint64_t empty;   /**< a poll of this time or later left no frame, before the newest ones */
+	uint32_t frames;  /**< of this time */
+	bool drained;     /**< the poll before these left none */
+	uint64_t silence; /**< begin of the silence of its host that was judged last */
+	uint32_t waiting; /**< frames that came, and had waited for the end of this silence */
 };
 
 /** A silence that may be the host's: the frames that come next decide. */

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -127,6 +128,103 @@ void wire_ports_stop(const struct wire *w)
 		rte_eth_dev_stop(w->pair[i / 2].dir[i % 2].from);
 }
 
+/* ---- counters ------------------------------------------------------------------------------- */
+
+#define PORT(name, field)                                       \
+	{                                                       \
+		name, offsetof(struct wire_dir, counters.field) \
+	}
+#define LINK(name, field)                                          \
+	{                                                          \
+		name, offsetof(struct wire_dir, state.stats.field) \
+	}
+
+const char *const wire_dir_name[2] = {[WIRE_FORTH] = "forth", [WIRE_BACK] = "back"};
+
+const struct wire_counter wire_counter[WIRE_COUNTERS] = {
+	PORT("rx", rx_frames),
+	PORT("tx", tx_frames),
+	PORT("tx_bytes", tx_bytes),
+	LINK("lost", lost),
+	LINK("lost_in_bursts", burst_lost),
+	LINK("blackout", blackholed),
+	LINK("queue_full", tail_drops),
+	LINK("policed", policed),
+	LINK("flow_queue_full", flow_drops),
+	LINK("beyond_mtu", too_long),
+	LINK("marked", marked),
+	LINK("duplicated", dupped),
+	LINK("reordered", reordered),
+	LINK("corrupted", corrupted),
+	LINK("truncated", truncated),
+	PORT("oversize", oversize),
+	PORT("no_room", no_room),
+	PORT("port_busy", port_busy),
+};
+
+/* ---- the trace ------------------------------------------------------------------------------ */
+
+#define TRACE_FROM 3 /* counters of all frames are before it */
+#define TRACE_TO (WIRE_COUNTERS - 1)
+
+struct trace_before {
+	uint64_t value[WIRE_COUNTERS];
+};
+
+static uint64_t value_of(const struct wire_dir *d, unsigned int i)
+{
+	return *(const uint64_t *)((const char *)d + wire_counter[i].offset);
+}
+
+static void read_counters(const struct wire_dir *d, struct trace_before *b)
+{
+	for (unsigned int i = TRACE_FROM; i < TRACE_TO; i++)
+		b->value[i] = value_of(d, i);
+}
+
+static void trace(struct wire *w, const struct wire_dir *d, const struct trace_before *b,
+		  uint32_t len, uint64_t delay)
+{
+	struct timespec ts;
+	unsigned int pair = 0, i;
+	bool found = delay != 0;
+
+	for (i = TRACE_FROM; i < TRACE_TO && !found; i++)
+		found = value_of(d, i) != b->value[i];
+	if (!found)
+		return;
+	while (d != &w->pair[pair].dir[WIRE_FORTH] && d != &w->pair[pair].dir[WIRE_BACK])
+		pair++;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	fprintf(w->trace, "%" PRIu64 ".%09ld %u %s %u", (uint64_t)ts.tv_sec, ts.tv_nsec, pair,
+		wire_dir_name[d - w->pair[pair].dir], len);
+	for (i = TRACE_FROM; i < TRACE_TO; i++)
+		if (value_of(d, i) != b->value[i])
+			fprintf(w->trace, " %s", wire_counter[i].name);
+	if (delay)
+		fprintf(w->trace, " delay %.3fus", (double)delay / 1e3);
+	fputc('\n', w->trace);
+}
+
+int wire_trace_open(struct wire *w, const char *name)
+{
+	w->trace = fopen(name, "we");
+	if (w->trace)
+		return APP_OK;
+	cli_error("%s: %s", name, strerror(errno));
+	return APP_FAIL;
+}
+
+int wire_trace_close(struct wire *w, const char *name)
+{
+	bool failed = ferror(w->trace);
+
+	if (!fclose(w->trace) && !failed)
+		return APP_OK;
+	cli_error("%s: not all lines could be written", name);
+	return APP_FAIL;
+}
+
 /* ---- forwarding ----------------------------------------------------------------------------- */
 
 #define INPUT_NS 10000000 /* how often standard input is checked */
@@ -206,7 +304,9 @@ static bool has_room(struct wire *w, struct wire_dir *d, size_t held)
 	return false;
 }
 
-static void take(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_t now, size_t held)
+/* @return when the frame arrives; 0 = never */
+static uint64_t carry(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_t now,
+		      size_t held)
 {
 	struct sim_link_frame f;
 	struct sim_link_copy copy[2];
@@ -214,17 +314,16 @@ static void take(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_
 	unsigned int n, i;
 	bool mark;
 
-	d->counters.rx_frames++;
 	if (!fits(w, d, m) || !has_room(w, d, held)) {
 		rte_pktmbuf_free(m);
-		return;
+		return 0;
 	}
 	f = (struct sim_link_frame){rte_pktmbuf_mtod(m, uint8_t *), m->data_len, m->pkt_len};
 	m->ol_flags = 0;
 	if (sim_link_refuses(&d->link, &d->state, &f, now) ||
 	    !sim_link_enqueue(&d->link, &d->state, f.len, now, &sent, &mark)) {
 		rte_pktmbuf_free(m);
-		return;
+		return 0;
 	}
 	if (mark)
 		sim_link_mark(&d->state, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
@@ -233,6 +332,23 @@ static void take(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_
 		pass(w, d, m, &copy[i], i + 1 == n);
 	if (!n)
 		rte_pktmbuf_free(m);
+	return n ? copy[0].when : 0;
+}
+
+static void take(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_t now, size_t held)
+{
+	uint32_t len = m->pkt_len;
+	struct trace_before before;
+	uint64_t when;
+
+	d->counters.rx_frames++;
+	if (!w->trace) {
+		carry(w, d, m, now, held);
+		return;
+	}
+	read_counters(d, &before);
+	when = carry(w, d, m, now, held);
+	trace(w, d, &before, len, when > now ? when - now : 0);
 }
 
 static uint16_t receive(struct wire *w, struct wire_dir *d, uint64_t now)
@@ -341,6 +457,8 @@ void wire_bridge_run(struct wire *w, void (*input)(struct wire *w))
 		idle = one_round(w, now) ? 0 : idle + 1;
 		if (now >= look_at) {
 			input(w);
+			if (w->trace)
+				fflush(w->trace);
 			look_at = now + INPUT_NS;
 		}
 		if (w->sleep_us && idle > IDLE_ROUNDS)

@@ -10,7 +10,9 @@
 #define APP_WIRE_BRIDGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -51,6 +53,17 @@ struct wire_dir {
 
 enum { WIRE_FORTH, WIRE_BACK };
 
+extern const char *const wire_dir_name[2];
+
+/** A counter of a direction: its name, and its place in struct wire_dir. */
+struct wire_counter {
+	const char *name;
+	size_t offset;
+};
+
+#define WIRE_COUNTERS 18
+extern const struct wire_counter wire_counter[WIRE_COUNTERS];
+
 struct wire_pair {
 	struct wire_dir dir[2];
 };
@@ -66,6 +79,7 @@ struct wire {
 	uint16_t mtu;
 	uint64_t seed;
 	unsigned int sleep_us; /* 0 = poll all the time */
+	FILE *trace;           /* NULL = none */
 	bool ended;
 };
 
@@ -83,5 +97,14 @@ int wire_bridge_init(struct wire *w);
  * @param input  reads commands; called about a hundred times a second, without the lock
  */
 void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
+
+/**
+ * From now on the bridge writes a line for each frame that a link drops, delays, changes or
+ * duplicates: time of day, pair, direction, length, counters of these events, and the delay.
+ * @return APP_OK or an exit code after an error message
+ */
+int wire_trace_open(struct wire *w, const char *name);
+/** @return APP_OK or an exit code after an error message: not all lines are in the file */
+int wire_trace_close(struct wire *w, const char *name);
 
 #endif /* APP_WIRE_BRIDGE_H */

@@ -22,48 +22,11 @@
 #include "weft.h"
 #include "wire/bridge.h"
 
-static const char *const dir_name[] = {[WIRE_FORTH] = "forth", [WIRE_BACK] = "back"};
-
 /* ---- counters ------------------------------------------------------------------------------- */
-
-#define PORT(name, field)                                       \
-	{                                                       \
-		name, offsetof(struct wire_dir, counters.field) \
-	}
-#define LINK(name, field)                                          \
-	{                                                          \
-		name, offsetof(struct wire_dir, state.stats.field) \
-	}
-
-static const struct {
-	const char *name;
-	size_t offset;
-} counters[] = {
-	PORT("rx", rx_frames),
-	PORT("tx", tx_frames),
-	PORT("tx_bytes", tx_bytes),
-	LINK("lost", lost),
-	LINK("lost_in_bursts", burst_lost),
-	LINK("blackout", blackholed),
-	LINK("queue_full", tail_drops),
-	LINK("policed", policed),
-	LINK("flow_queue_full", flow_drops),
-	LINK("beyond_mtu", too_long),
-	LINK("marked", marked),
-	LINK("duplicated", dupped),
-	LINK("reordered", reordered),
-	LINK("corrupted", corrupted),
-	LINK("truncated", truncated),
-	PORT("oversize", oversize),
-	PORT("no_room", no_room),
-	PORT("port_busy", port_busy),
-};
-
-#define COUNTERS (sizeof(counters) / sizeof(counters[0]))
 
 static uint64_t counter_value(const struct wire_dir *d, size_t i)
 {
-	return *(const uint64_t *)((const char *)d + counters[i].offset);
+	return *(const uint64_t *)((const char *)d + wire_counter[i].offset);
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -72,7 +35,7 @@ static size_t dir_head(const struct wire *w, unsigned int i, char *buf, size_t l
 {
 	const struct wire_dir *d = &w->pair[i / 2].dir[i % 2];
 	char from[RTE_ETH_NAME_MAX_LEN], to[RTE_ETH_NAME_MAX_LEN];
-	int n = snprintf(buf, len, "%u %-5s %s -> %s:", i / 2, dir_name[i % 2],
+	int n = snprintf(buf, len, "%u %-5s %s -> %s:", i / 2, wire_dir_name[i % 2],
 			 eth_port_name(d->from, from), eth_port_name(d->to, to));
 
 	return (size_t)n < len ? (size_t)n : len;
@@ -114,10 +77,10 @@ static void report_counters(const struct wire *w, char *buf, size_t len)
 	for (i = 0; i < 2 * w->num_pairs; i++) {
 		d = &w->pair[i / 2].dir[i % 2];
 		at += dir_head(w, i, buf + at, len - at);
-		for (k = 0; k < COUNTERS && at < len; k++)
+		for (k = 0; k < WIRE_COUNTERS && at < len; k++)
 			if (k < 2 || counter_value(d, k))
 				at += (size_t)snprintf(buf + at, len - at, " %s %" PRIu64,
-						       counters[k].name, counter_value(d, k));
+						       wire_counter[k].name, counter_value(d, k));
 		if (at >= len)
 			return;
 		at = line_end(buf, len, at);
@@ -305,7 +268,7 @@ static int on_links(const char *cmd, const char *params, struct rte_tel_data *da
 	rte_tel_data_start_dict(data);
 	rte_ticketlock_lock(&reported->lock);
 	for (i = 0; i < 2 * reported->num_pairs; i++) {
-		snprintf(name, sizeof(name), "%u/%s", i / 2, dir_name[i % 2]);
+		snprintf(name, sizeof(name), "%u/%s", i / 2, wire_dir_name[i % 2]);
 		sim_link_text(&reported->pair[i / 2].dir[i % 2].link, text, sizeof(text));
 		rte_tel_data_add_dict_string(data, name, text);
 	}
@@ -334,8 +297,9 @@ static int on_counters(const char *cmd, const char *params, struct rte_tel_data 
 	rte_tel_data_start_dict(data);
 	rte_ticketlock_lock(&reported->lock);
 	for (dir = 0; dir < 2; dir++) {
-		for (k = 0; k < COUNTERS; k++) {
-			snprintf(name, sizeof(name), "%s/%s", dir_name[dir], counters[k].name);
+		for (k = 0; k < WIRE_COUNTERS; k++) {
+			snprintf(name, sizeof(name), "%s/%s", wire_dir_name[dir],
+				 wire_counter[k].name);
 			rte_tel_data_add_dict_uint(
 				data, name, counter_value(&reported->pair[pair].dir[dir], k));
 		}
@@ -376,6 +340,7 @@ static void register_telemetry(struct wire *w)
 struct options {
 	struct wire wire;
 	uint64_t seed, mtu, mbufs, sleep_us;
+	const char *trace;
 	struct sim_link link[2];
 	char *const *ports;
 	unsigned int num_ports;
@@ -397,6 +362,15 @@ static int option_link(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
+static int option_trace(void *options, const char *option, const char *value)
+{
+	struct options *o = options;
+
+	(void)option;
+	o->trace = value;
+	return APP_OK;
+}
+
 static const struct cli_option table[] = {
 	{"link", 'l', "LINK", "both directions of all pairs", .set = option_link},
 	{"forth", 'f', "LINK", "from the first port of each pair to the second",
@@ -411,6 +385,9 @@ static const struct cli_option table[] = {
 	 .number = {offsetof(struct options, mbufs), 64, 10000000}},
 	{"sleep", 'S', "US", "sleep for US microseconds while no frames come (0: never)",
 	 .number = {offsetof(struct options, sleep_us), 0, 100000}},
+	{"trace", 't', "FILE",
+	 "write a line for each frame that a link drops, delays, changes or duplicates",
+	 .set = option_trace},
 	{0},
 };
 
@@ -475,6 +452,8 @@ static int bridge(struct options *o)
 
 	if (!ret)
 		ret = wire_bridge_init(w);
+	if (!ret && o->trace)
+		ret = wire_trace_open(w, o->trace);
 	if (!ret) {
 		for (i = 0; i < 2 * w->num_pairs; i++)
 			w->pair[i / 2].dir[i % 2].link = o->link[i % 2];
@@ -483,6 +462,8 @@ static int bridge(struct options *o)
 		wire_bridge_run(w, read_commands);
 		wire_ports_stop(w);
 		print_all(w, report_counters, stdout);
+		if (o->trace)
+			ret = wire_trace_close(w, o->trace);
 	}
 	return ret;
 }

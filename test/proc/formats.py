@@ -210,6 +210,7 @@ def cut_short(file, share):
 
 LOSS = captures('random_loss', 5)
 SLOW = captures('slow_receiver', 2)
+STOPPED = captures('stopped_peer', 2)
 
 
 # ---- cases
@@ -250,7 +251,7 @@ def weft_perf_csv():
 
 # @behaviour T50
 def weft_dump_json():
-    for files, code in ((LOSS, 0), (SLOW, 0), ([cut_short(LOSS[0], 0.5), LOSS[1]], 4),
+    for files, code in ((LOSS, 0), (SLOW, 0), (STOPPED, 0), ([cut_short(LOSS[0], 0.5), LOSS[1]], 4),
                         (LOSS[:1], 0)):
         report = json.loads(dump('-j', *files, code=code))
         check_json('weft-dump --json', report)

@@ -118,6 +118,18 @@ def loss_and_slowness_are_both_named():
     assert sorted(got) == ['random loss', 'slow receiver'], got
 
 
+def lost_frames(*captures):
+    text = next(f for f in report(*captures)['anomalies'] if f['class'].endswith(' loss'))
+    return int(text['evidence'].split()[0])
+
+
+def a_silence_hides_no_loss_while_the_ring_has_room():
+    all_of_them = lost_frames(*pair('random_loss', 1000))
+    a, b = pair('random_loss', 1000)
+    edit.stops(a, b, 0, 3000000, 1200000)
+    assert lost_frames(a, b) >= 0.9 * all_of_them > 20, (lost_frames(a, b), all_of_them)
+
+
 def a_stop_is_a_share_of_the_time():
     a, b = pair()
     edit.stops(a, b, 0.5, 10**10, 9000000)
@@ -129,6 +141,33 @@ def a_stop_is_a_share_of_the_time():
     found = report(a, b)
     assert not found['anomalies'], found['anomalies']
     assert [f['class'] for f in found['observations']] == ['slow receiver'], found
+
+
+def each_long_stop_has_a_time():
+    a, b = pair()
+    begin = a.begin()
+    for c in (a, b):
+        edit.slowed(c, 60, begin)
+    edit.stops(a, b, 0.2, 1000000000, 150000000)
+    found = [f for f in report(a, b)['anomalies'] if f['class'] == 'stopped peer']
+    assert len(found) == 1 and found[0]['host'].endswith('b.pcapng'), found
+    stops = found[0]['stops']
+    assert len(stops) >= 2 and '%d more of 100 ms' % (len(stops) - 1) in found[0]['evidence'], found
+    for one, other in zip(stops, stops[1:]):
+        assert abs(other['time'] - one['time'] - 10**9) < 50000000, stops
+    assert all(0.1 <= s['seconds'] < 0.2 for s in stops), stops
+    assert found[0]['time'] in [s['time'] for s in stops], found
+
+
+def two_frames_prove_corruption():
+    for frames, faults in ((1, []), (2, ['corruption'])):
+        a, b = pair()
+        late = [r for r in b.records if r.way == edit.IN and r.iface == 0 and len(r.data) > 500]
+        for r in late[20:20 + frames]:
+            r.data = r.data[:-1] + bytes([r.data[-1] ^ 1])
+        found = report(a, b)
+        assert [f['class'] for f in found['anomalies']] == faults, found['anomalies']
+        assert any(f['class'] == 'corruption' for f in found['observations']) == (not faults), found
 
 
 def a_delay_is_found_beside_a_slow_host():
@@ -433,7 +472,9 @@ def an_interval_is_printed_while_the_capture_goes_on():
 tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
-         a_stop_is_a_share_of_the_time, a_delay_is_found_beside_a_slow_host,
+         a_silence_hides_no_loss_while_the_ring_has_room,
+         a_stop_is_a_share_of_the_time, each_long_stop_has_a_time, two_frames_prove_corruption,
+         a_delay_is_found_beside_a_slow_host,
          a_floor_that_lasts_is_the_path_s, a_process_that_is_killed_is_named,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,

@@ -92,6 +92,33 @@ faults_are_survived() {
 		[ "$(counter forth lost_in_bursts)" = 0 ] && [ "$(counter back rx)" -gt 2000 ]
 }
 
+# lines DIRECTION WORD: of the trace.
+lines() {
+	awk -v dir="$1" -v word="$2" '
+		$3 == dir { for (i = 5; i <= NF; i++) if ($i == word) n++ }
+		END { print n + 0 }' "$dir/trace"
+}
+
+# The trace has each frame that a counter has, and times of the run.
+the_trace_has_each_frame() {
+	local begin word
+	begin=$(date +%s)
+	start_wire -s 5 -t "$dir/trace" -b loss=2%,dup=1%,reorder=3%:50us,corrupt=1% || return 1
+	carry || return 1
+	end_wire || return 1
+	head -n 5 "$dir/trace"
+	for word in lost duplicated reordered corrupted; do
+		[ "$(counter back $word)" -gt 2 ] || return 1
+		[ "$(counter back $word)" = "$(lines back $word)" ] || return 1
+	done
+	[ "$(lines back delay)" -gt 2 ] || return 1
+	grep -q ' forth ' "$dir/trace" && return 1
+	awk -v begin="$begin" -v end="$(date +%s)" '
+		$1 < begin || $1 > end + 1 || $1 < last || $2 != 0 || $4 < 14 { wrong++ }
+		{ last = $1 }
+		END { exit wrong || !NR }' "$dir/trace"
+}
+
 # Frames of an MTU of 9000 fit one buffer of the port, and none is cut to Ethernet's 1500.
 jumbo_frames_pass() {
 	local rc=0 bsize=9216 mtu=9000
@@ -252,6 +279,10 @@ eal=(--no-huge -m 64 --no-pci)
 one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
 
 check "loss, bursts, duplicates, disorder and flipped bits are survived" faults_are_survived
+check "the trace has each frame that a link drops or changes" the_trace_has_each_frame
+check "a trace that cannot be written" refused 1 "/no/folder/trace: No such file" \
+	--no-huge -m 256 --no-pci "${one[@]}" \
+	--vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" -- -t /no/folder/trace
 check "frames of an MTU of 9000 pass over memif" jumbo_frames_pass
 check "a memif buffer that is too small for the MTU: the remedy" refused 2 "give a larger bsize=" \
 	"${eal[@]}" "${one[@]}" --vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" \
