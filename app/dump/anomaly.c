@@ -432,6 +432,7 @@ static void hole(const struct trace *t, const struct trace_flow *f, const struct
 static void counted(const struct trace *t, const struct trace_flow *f, enum trace_fault fault,
 		    uint64_t count, uint64_t first, const char *what, double base, struct list *l)
 {
+	uint64_t least = fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED : SEVERAL;
 	double share = share_of(count, f->judged);
 	struct trace_anomaly *a;
 
@@ -441,10 +442,7 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 		 "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
 	a->share = share;
 	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
-	a->observation =
-		count < (fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED
-										 : SEVERAL) ||
-		share < FRAME_SHARE;
+	a->observation = count < least || share < FRAME_SHARE;
 }
 
 /* The share of acknowledged frames that a capture lacks, though it reports no lost records. */
@@ -719,14 +717,38 @@ static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
 	return !a->of_path && (b->host == f->in.file || (f->out.known && b->host == f->out.file));
 }
 
-/* A delay that may be the consequence of another fault is an observation. */
+/*
+ * The last frames of a process that was killed are not in its file, and not those of all lanes are
+ * missing from the same time on. So they look like losses, or like gaps of the capture.
+ */
+static bool unwritten(const struct trace *t, const struct trace_anomaly *gone,
+		      const struct trace_anomaly *a)
+{
+	if (gone->fault != FAULT_PEER_GONE || a->time + UNWRITTEN_NS < gone->time)
+		return false;
+	switch (a->fault) {
+	case FAULT_CAPTURE_GAPS:
+		return a->host == gone->host;
+	case FAULT_RANDOM_LOSS:
+	case FAULT_BURST_LOSS:
+	case FAULT_QUEUE_LOSS:
+	case FAULT_BLACKHOLE_ONE_WAY:
+	case FAULT_BLACKHOLE_BOTH_WAYS:
+	case FAULT_LANE_DOWN:
+		return t->flow[a->flow].in.file == gone->host;
+	default:
+		return false;
+	}
+}
+
+/* A fault that may be the consequence of another one is an observation. */
 static void find_consequences(const struct trace *t, struct list *l)
 {
 	struct trace_anomaly *a, *b;
 
 	for (a = l->a; a < l->a + l->num; a++)
-		for (b = l->a; a->fault == FAULT_DELAY && b < l->a + l->num; b++)
-			if (may_cause(t, b, a))
+		for (b = l->a; b < l->a + l->num; b++)
+			if ((a->fault == FAULT_DELAY && may_cause(t, b, a)) || unwritten(t, b, a))
 				a->observation = true;
 }
 

@@ -217,6 +217,24 @@ def a_process_that_is_killed_is_named():
     assert json.loads(dump('-j', *files))['anomalies'] == []
 
 
+def frames_that_a_killed_process_has_not_written_are_no_fault():
+    a, b = pair()
+    begin = a.begin()
+    for c in (a, b):
+        edit.slowed(c, 60, begin)
+    edit.ends(a, b, 0.5, 0)
+    last = b.records[-1].time
+    late = [r for r in b.records[:-5] if r.iface == 0 and r.time > last - 60000000]
+    assert len(late) > 10, len(late)
+    b.records = [r for r in b.records if r not in late]
+    files = [a.write(path('a.pcapng'), closed=True), b.write(path('b.pcapng'))]
+    found = json.loads(dump('-j', *files))
+    classes = {f['class'] for f in found['anomalies']} # silences are longer, too
+    assert classes <= {'peer gone', 'slow receiver'} and 'peer gone' in classes, classes
+    seen = {f['class'] for f in found['observations']}
+    assert seen & {'capture with gaps', 'blackhole one way', 'burst loss', 'random loss'}, seen
+
+
 def one_capture_shows_that_the_peer_is_silent():
     a, b = pair()
     begin = a.begin()
@@ -476,6 +494,7 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          a_stop_is_a_share_of_the_time, each_long_stop_has_a_time, two_frames_prove_corruption,
          a_delay_is_found_beside_a_slow_host,
          a_floor_that_lasts_is_the_path_s, a_process_that_is_killed_is_named,
+         frames_that_a_killed_process_has_not_written_are_no_fault,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
