@@ -148,7 +148,7 @@ static bool read_block(struct dump_file *file, struct block *b)
 	b->type = get32(file, head);
 	len = get32(file, head + 4);
 	if (len < 12 || len % 4 || len < have + 4 || len > BLOCK_MAX)
-		return damaged(file, "a block of %u bytes", len);
+		return damaged(file, "a block claims %u bytes, which no block can have", len);
 	if (!make_room(file, len))
 		return false;
 	memcpy(file->block, head, have);
@@ -156,7 +156,7 @@ static bool read_block(struct dump_file *file, struct block *b)
 	if (got != len - have)
 		return damaged(file, "cut short: %zu of the %u bytes of a block", got + have, len);
 	if (get32(file, file->block + len - 4) != len)
-		return damaged(file, "a block of %u bytes that ends with another length", len);
+		return damaged(file, "a block of %u bytes has another length at its end", len);
 	b->data = file->block + 8;
 	b->len = len - 12;
 	return true;
@@ -198,9 +198,9 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 	uint16_t code, len;
 
 	if (b->len < 8)
-		return damaged(file, "an interface of %u bytes", b->len);
+		return damaged(file, "an interface block has only %u bytes", b->len + 12);
 	if (file->num_ifaces == DUMP_IFACES)
-		return damaged(file, "more than %u interfaces", DUMP_IFACES);
+		return damaged(file, "a section has more than %u interfaces", DUMP_IFACES);
 	*i = (struct dump_iface){.ethernet = get16(file, b->data) == LINK_ETHERNET,
 				 .records = get16(file, b->data) == WEFT_RECORD_LINKTYPE,
 				 .snaplen = get32(file, b->data + 4),
@@ -220,7 +220,8 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 	}
 	dump_iface_lane(i);
 	if (i->per_second == 0)
-		return damaged(file, "interface %u: an impossible unit of time", file->num_ifaces);
+		return damaged(file, "interface %u has an impossible unit of time",
+			       file->num_ifaces);
 	if (i->per_second == NS)
 		i->per_second = 0;
 	file->num_ifaces++;
@@ -242,13 +243,15 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 	const uint8_t *data;
 
 	if (b->len < 20)
-		return damaged(file, "a packet block of %u bytes", b->len + 12);
+		return damaged(file, "a packet block has only %u bytes", b->len + 12);
 	iface = get32(file, b->data);
 	caplen = get32(file, b->data + 12);
 	if (caplen > b->len - 20)
-		return damaged(file, "a packet of %u bytes in a block of %u", caplen, b->len + 12);
+		return damaged(file, "a packet claims %u bytes in a block of %u", caplen,
+			       b->len + 12);
 	if (iface >= file->num_ifaces)
-		return damaged(file, "a packet of interface %u, of %u", iface, file->num_ifaces);
+		return damaged(file, "a packet claims interface %u, and there are %u", iface,
+			       file->num_ifaces);
 	*frame = (struct dump_frame){.data = b->data + 20, .caplen = caplen};
 	frame->iface = (uint16_t)iface;
 	frame->worker = file->iface[iface].worker;
@@ -280,8 +283,10 @@ static bool simple(struct dump_file *file, const struct block *b, struct dump_fr
 {
 	uint32_t len;
 
-	if (b->len < 4 || file->num_ifaces == 0)
-		return damaged(file, "a simple packet block of %u bytes", b->len + 12);
+	if (file->num_ifaces == 0)
+		return damaged(file, "a simple packet block is before any interface block");
+	if (b->len < 4)
+		return damaged(file, "a simple packet block has only %u bytes", b->len + 12);
 	len = get32(file, b->data);
 	*frame = (struct dump_frame){.data = b->data + 4, .len = len};
 	frame->caplen = len < b->len - 4 ? len : b->len - 4;
