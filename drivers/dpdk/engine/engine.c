@@ -142,7 +142,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	if (base->tx_open) {
 		if (iface->wait.at != 0)
 			wait_over(iface, now);
-		raw_seal_all(iface);
+		raw_frames_close(iface);
 		raw_txq_flush(iface);
 	}
 	n = raw_rx_poll(iface);
@@ -189,7 +189,7 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 
 	if (!TAILQ_EMPTY(&iface->tx_list)) {
 		iface->in_progress = true;
-		raw_seal_all(iface);
+		raw_frames_close(iface);
 		iface->in_progress = false;
 		iface->wait.leave = false;
 		iface->wait.opened = false;

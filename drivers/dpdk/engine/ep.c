@@ -79,7 +79,7 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	c->base.tx_room = false;
 	c->base.user = NULL;
 	if (c->tx.open)
-		raw_seal(c, 0);
+		raw_frame_close(c, 0);
 	if (met)
 		raw_bye_send(c);
 	else

@@ -218,8 +218,6 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
  * challenge needs.
  */
 
-#include <string.h>
-#include <rte_common.h>
 #define MOVE_GAP 50000000ull /* live_clock, between two checks of a connection */
 #define MOVE_CHALLENGES 2u   /* challenges of one check */
 /* Challenges that the receiver distinguishes, and answers that are still valid. */
@@ -380,7 +378,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	}
 	c->move->over = c->move->challenges;
 	if (c->tx.open)
-		raw_seal(c, 0);
+		raw_frame_close(c, 0);
 	/* The next connection to this address requests it by ARP again. */
 	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
 	    memcmp(known, v->src_mac, 6) != 0)

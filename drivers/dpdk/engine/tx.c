@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending messages. A message is appended to its connection's open frame. A frame that is full, or
- * need not wait, is sealed, kept for retransmission (engine/outstanding.c) and handed to the port
+ * need not wait, is closed, kept for retransmission (engine/outstanding.c) and handed to the port
  * (engine/build.c).
  */
 
@@ -130,7 +130,7 @@ static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path
 		c->path[path].order++;
 }
 
-/* A frame that does not go to the port as it is: its parts do, or its sealed copy. */
+/* A frame that does not go to the port as it is: its parts do, or its encrypted copy. */
 static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
 					uint16_t flags)
 {
@@ -141,10 +141,10 @@ static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slo
 }
 
 /*
- * A sealed frame gets its sequence number and its slot. From here on it is retransmitted, until it
- * is acknowledged.
+ * A closed frame gets its sequence number and its slot. From here on the frame is retransmitted,
+ * until the peer acknowledges it.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
- * @return true: it is to be queued; false: it has been, in parts or sealed
+ * @return true: the caller queues the frame; false: its parts or its encrypted copy are queued
  */
 static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
 					     uint32_t lane_len, uint32_t payload, uint16_t flags,
@@ -203,7 +203,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 }
 
 /* Close the open frame and queue it. The queue must have room. */
-static inline void seal_frame(struct raw_conn *c, uint16_t flags)
+static inline void close_frame(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->tx.open;
 	uint32_t lane_len, payload;
@@ -222,14 +222,14 @@ static inline void seal_frame(struct raw_conn *c, uint16_t flags)
 /*
  * Close the open frame and queue it. @return false: the queue has no room, and the frame stays open
  */
-bool raw_seal(struct raw_conn *c, uint16_t flags)
+bool raw_frame_close(struct raw_conn *c, uint16_t flags)
 {
 	if (unlikely(raw_txq_space(c->iface) < c->tx.txq_need)) {
 		raw_txq_flush(c->iface);
 		if (raw_txq_space(c->iface) < c->tx.txq_need)
 			return false;
 	}
-	seal_frame(c, flags);
+	close_frame(c, flags);
 	return true;
 }
 
@@ -259,12 +259,12 @@ static inline void frame_opened(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	if (c->tx.una == c->tx.next) {
-		seal_frame(c, 0); /* open_frame() has checked that there is room */
+		close_frame(c, 0); /* open_frame() has checked that there is room */
 		send_now(iface);
 		return;
 	}
 	if (c->open_room < c->tx.room / 2) {
-		raw_seal(c, 0);
+		raw_frame_close(c, 0);
 		if (iface->txq.count >= iface->tx_batch)
 			raw_txq_flush(iface);
 		return;
@@ -286,7 +286,7 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 
 	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
 		return -EMSGSIZE;
-	if (c->tx.open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_frame_close(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (err != 0)
@@ -303,8 +303,8 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 
 /*
  * May a message of @p n bytes leave at once in a frame of its own, with nothing else of the
- * connection under way and nothing in the queue? In a frame that leaves so, only the fields that
- * this function does not exclude need to be computed.
+ * connection under way and nothing in the queue? commit_frame() skips what such a frame cannot
+ * need: a checksum, encryption, counts for several paths.
  */
 static inline bool leaves_alone(const struct raw_conn *c, size_t n)
 {
@@ -387,7 +387,7 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	ssize_t n;
 	int err;
 
-	if (c->tx.open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_frame_close(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (unlikely(err != 0))
@@ -405,15 +405,15 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	return n;
 }
 
-/* Seal all open frames. */
-void raw_seal_all(struct raw_iface *iface)
+/* Close all open frames, and queue them. */
+void raw_frames_close(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 	struct raw_tx *tx;
 
 	while ((tx = TAILQ_FIRST(&iface->tx_list))) {
 		c = container_of(tx, struct raw_conn, tx);
-		if (tx->open && c->open_pos && !raw_seal(c, 0))
+		if (tx->open && c->open_pos && !raw_frame_close(c, 0))
 			return;
 		TAILQ_REMOVE(&iface->tx_list, tx, link);
 		tx->on_list = false;
@@ -430,7 +430,7 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 	if (c->state == RAW_QUIET)
 		return -ENOTCONN;
 	if (c->tx.open)
-		raw_seal(c, WEFT_FRAME_F_ACK_REQ);
+		raw_frame_close(c, WEFT_FRAME_F_ACK_REQ);
 	if (!c->tx.open && c->tx.una == c->tx.next)
 		return WEFT_LANE_IDLE;
 	f = malloc(sizeof(*f));
@@ -701,7 +701,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		data += iov[i].iov_len;
 	if (unlikely(data == 0))
 		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
-	if (c->tx.open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_frame_close(c, 0))
 		return -EAGAIN;
 	err = tx_ready(c);
 	if (unlikely(err != 0))
@@ -731,8 +731,10 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	};
 	put_headers(c, head, am_id, hdr, hdr_len, payload);
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
-		/* Freeing the last reference would queue zc as released: hold one, and reset the
-		 * counter in raw_zc_put(). */
+		/*
+		 * Freeing the last reference would queue zc as released: hold one, and reset the
+		 * counter in raw_zc_put().
+		 */
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/tx.h
- * Sending messages: open frames, sealed frames, frames of user memory (zero-copy).
+ * Sending messages: open frames, closed frames, frames of user memory (zero-copy).
  */
 #ifndef WEFT_ENGINE_TX_H
 #define WEFT_ENGINE_TX_H
@@ -20,8 +20,8 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		 const void *payload, size_t length);
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
 		     void *arg);
-bool raw_seal(struct raw_conn *c, uint16_t flags);
-void raw_seal_all(struct raw_iface *iface);
+bool raw_frame_close(struct raw_conn *c, uint16_t flags);
+void raw_frames_close(struct raw_iface *iface);
 
 int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 
