@@ -9,10 +9,10 @@
  * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of
  * another version sends its own version and no address.
  *
- * A listener is a thread with the packed address; the worker takes no part. A connect is a call of
- * base/thread.h. Its states: *queued*; *running*; *done*, when the result waits for the worker;
- * *abandoned*, when the worker has ended it first. The last of thread and worker frees it. Sockets
- * and bounds are those of base/tcp.h.
+ * A listener is a thread with the packed address; the worker takes no part. A connect runs in a
+ * thread for blocking calls (base/thread.h). Its states: *queued*; *running*; *done*, when the
+ * result waits for the worker; *abandoned*, when the worker has ended it first. The thread frees an
+ * abandoned connect, the worker any other. Sockets and bounds are those of base/tcp.h.
  */
 #ifndef WEFT_LISTEN_INTERNAL_H
 #define WEFT_LISTEN_INTERNAL_H

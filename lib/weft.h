@@ -18,8 +18,8 @@
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *
  * Conventions, valid for every call unless its description differs:
- *  - **Errors** are negative errno values; weft_strerror() gives the message text. Nothing that
- *    arrives from the wire, the environment or the caller aborts the process.
+ *  - **Errors** are negative errno values, -EINVAL for a missing pointer; weft_strerror() has their
+ *    texts. Nothing that arrives from the wire, the environment or the caller aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done: no callback is invoked and no
  *    request exists. They return a negative error when the operation was not started; it has then
  *    changed nothing. They return #WEFT_INPROGRESS when the operation goes on; `*req`, if wanted,
@@ -382,7 +382,7 @@ WEFT_API void weft_worker_signal(struct weft_worker *worker);
 /**
  * The worker's address, which the application carries to peers by any means. It has at most 2 KiB
  * for 8 interfaces, contains no pointers, is independent of byte order, and is versioned.
- * @param[out] address  release with weft_worker_release_address()
+ * @param[out] address  release with weft_worker_release_address() @return 0, -ENOMEM
  */
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
 WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *address);
@@ -397,7 +397,7 @@ WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *addr
  * shared-memory interface. It is a capability as the whole address is. It contains lanes of drivers
  * outside Weft if the driver supports boot addresses.
  * @param[in,out] length  room in @p buf; bytes of the address
- * @return 0; -EMSGSIZE: there is no room, @p length has the required size; -EINVAL
+ * @return 0; -EMSGSIZE: there is no room, @p length has the required size; -ENOMEM
  */
 WEFT_API int weft_worker_get_boot_address(struct weft_worker *worker, void *buf, size_t *length);
 

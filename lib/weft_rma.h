@@ -44,9 +44,9 @@ struct weft_mem_params {
  * Register memory: for zero-copy sends with every lane driver that needs it, and for access by
  * peers. The memory must stay mapped until weft_mem_deregister().
  * @return 0, -EINVAL (empty range, unknown flags, a key without rights), -EEXIST (a key that other
- *   memory has), -EOPNOTSUPP (rights that the context's features do not use), -ENOMEM (also: the
- *   low 8 to 23 bits of the key are those of other keys), or the driver's error (the log names the
- *   driver and the reason)
+ *   memory has), -EOPNOTSUPP (rights that the context's features do not use), -ENOMEM (also for a
+ *   chosen key: other keys have the same low bits; choose another key), or the driver's error (the
+ *   log names the driver and the reason)
  */
 WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 			       const struct weft_mem_params *params, struct weft_mem **mem);

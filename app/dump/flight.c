@@ -489,8 +489,8 @@ static struct flight *enter_record(struct trace *t, struct trace_flow *f, const 
 }
 
 /*
- * The message's header identifies the records of both ends. The same header once more, with nothing
- * to distinguish the two, belongs to another message.
+ * Each end makes one record of a message, and the header in both records is the same. A second
+ * record of the same end with this header is of another message.
  */
 void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		   const struct dump_view *v, uint64_t time)

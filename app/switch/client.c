@@ -136,8 +136,10 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
  */
 
 #define VERSION 0x0200u
-/* For this time after its start, a switch accepts clients of its predecessor, which try to
- * reconnect ten times a second. */
+/*
+ * For this time after its start, a switch accepts clients of its predecessor, which try to
+ * reconnect ten times a second.
+ */
 #define RETURN_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull
 #define RINGS_NS 5000000000ull /* timeout from accept() until the rings are there */

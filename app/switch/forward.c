@@ -263,8 +263,10 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
 
-/* ARP has no UDP port. A reply goes to all ports, as the switch keeps no record of which port sent
- * the request. A request goes to one port only, so that it gets one reply. */
+/*
+ * ARP has no UDP port. A reply goes to all ports, as the switch keeps no record of which port sent
+ * the request. A request goes to one port only, so that it gets one reply.
+ */
 static struct sw_route arp_single(const struct sw_plan *p, const struct view *v)
 {
 	if (!is_request(v->arp) || arp_announces(v->arp))

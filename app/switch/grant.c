@@ -463,12 +463,13 @@ static int listen_at(struct sw *s, const char *ext, int *fd)
 	}
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
-		return failed(un.sun_path, "its socket can't be made");
+		return failed(un.sun_path, "no socket can be created");
 	/* Kernels before 6.16 refuse the option. */
 	setsockopt(*fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 	if (bind(*fd, (struct sockaddr *)&un, sizeof(un)) || chmod(un.sun_path, s->mode) ||
 	    listen(*fd, BACKLOG))
-		return failed(un.sun_path, "it can't listen");
+		return failed(un.sun_path,
+			      "no socket can listen here; the folder must exist and be writable");
 	return APP_OK;
 }
 
@@ -496,7 +497,7 @@ int sw_listen(struct sw *s)
 		ret = listen_at(s, ".memif", &s->memif_fd);
 	umask(mask);
 	if (!ret && sw_watch(s, s->memif_fd, sw_tag(SW_TAG_MEMIF, 0)) < 0)
-		ret = failed("epoll", "it refuses the sockets");
+		ret = failed("epoll", "the sockets can't be added");
 	return ret;
 }
 

@@ -13,8 +13,6 @@
 #include "ud.h"
 #include "ud_ep.h"
 
-/* ------------------------------------------------------------------ datagrams */
-
 /* ------------------------------------------------------------------ send */
 
 int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, const void *hdr,
@@ -159,8 +157,6 @@ static void post_receives(struct ud_iface *u)
 		u->posted++;
 	}
 }
-
-/* ------------------------------------------------------------------ the interface */
 
 /* ------------------------------------------------------------------ progress */
 

@@ -68,7 +68,7 @@ static_assert(sizeof(struct shm_segment) == 4096 + 2 * sizeof(struct shm_dir), "
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "locks of libatomic are not shared between processes");
 
 /**
- * Create a segment of zeros that no process can shrink.
+ * Create a segment that no process can shrink. Its header is set, and all other bytes are zero.
  * @param[out] fd  to be passed to the peer, then closed
  * @return the mapped segment; NULL with errno
  */

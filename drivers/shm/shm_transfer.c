@@ -29,8 +29,6 @@
  * takes as long as the copy of 20 pages, so one call has all operations of a slice.
  */
 
-#include <errno.h>
-
 /*
  * Bytes that a progress call copies for one lane_ep. Messages wait in the meantime, so the fewer
  * peers an iface has, the larger is the slice of each.

@@ -38,10 +38,11 @@ typedef void (*weft_netlink_cb)(const struct nlmsghdr *msg, void *arg);
 /**
  * Send the request, and receive the answer.
  * @param protocol  NETLINK_ROUTE, NETLINK_SOCK_DIAG
- * @param wanted    type of the messages that @p take gets, RTM_NEW*; others are dropped. A message
- *   is at least @p least bytes long, header not included
+ * @param wanted    type of the messages that @p take gets: RTM_NEW*. Others are dropped
+ * @param least     bytes of such a message, header not included. Shorter messages are dropped
  * @param take      may be NULL
- * @return 0; the kernel's error; -EPERM no socket; -EPROTO no answer, or one that is damaged
+ * @return 0; the kernel's error; -EPERM no socket; -EPROTO the answer is damaged, or a request
+ *   without NLM_F_DUMP got none
  */
 int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wanted, size_t least,
 		      weft_netlink_cb take, void *arg);

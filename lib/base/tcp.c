@@ -324,7 +324,7 @@ static struct place *find_place(struct weft_tcp_server *s)
 	if (worst->state == PLACE_LEAVING)
 		leave(worst);
 	else
-		refuse(s, worst, "too many clients, and most of them from its host");
+		refuse(s, worst, "too many clients, and no other host has more");
 	return worst;
 }
 
@@ -466,7 +466,7 @@ static void serve(struct weft_tcp_server *s, struct place *p, bool ready, uint64
 	if (p->state == PLACE_LEAVING)
 		leave(p);
 	else
-		refuse(s, p, "it took longer than 5 s");
+		refuse(s, p, "the exchange of greetings took longer than 5 s");
 }
 
 /* ------------------------------------------------------------------ server */

@@ -199,9 +199,9 @@ static void offer(struct weft_lane_tap *tap, const struct shown *s,
 	tap->ops->offer(tap, way, s->iov, s->num, w->now);
 }
 
-/*
- * ---- sends: the record is made before the send, and is valid if the lane accepts the message --
- */
+/* ---- sends ---------------------------------------------------------------------------------- */
+
+/* The record is made before the send, and is valid if the lane accepts the message. */
 
 int weft_shown_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)

@@ -260,8 +260,8 @@ static void choose_lane(struct weft_msg_ep *me)
 }
 
 /*
- * A part that was with a lane that died in the meantime has been returned by it: only the rest is
- * sent here.
+ * A lane may die when it has taken a part of the message. The lane then returns this part, which is
+ * sent again before the message. So only the rest is sent here.
  */
 static int serve_first(struct weft_msg_ep *me, struct weft_replay *r)
 {

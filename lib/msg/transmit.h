@@ -105,8 +105,8 @@ static inline int weft_stripe_pick(struct weft_msg_ep *me, const struct weft_pic
 }
 
 /**
- * The number of bytes, of @p left, to give to a lane at a time. It is a quarter of the lane's
- * window, towards the end at most its share by its rate, and at least rndv_min_piece.
+ * The number of bytes, of @p left, to give to a lane at a time: a quarter of the lane's window, at
+ * most 256 KiB, at most the lane's share by its rate, and at least rndv_min_piece.
  */
 uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum weft_dir dir,
 			  unsigned int lane, uint64_t left);

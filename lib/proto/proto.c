@@ -338,9 +338,10 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		return -ENOTSUP;
 	}
 	/*
-	 * Lanes without native operations carry their share as messages in the meantime
-	 * (rndv/pull.c, rndv/sender.c); the other lanes' wires hide their copies. The closed form,
-	 * and the tables of senders, are about the native lanes alone.
+	 * Lanes without native operations carry a share of the data as messages (rndv/pull.c,
+	 * rndv/sender.c). The copies of these messages take no time of their own: the native lanes'
+	 * wires are busy for as long. Only the receiver's choice counts these lanes. The closed
+	 * form and the tables of senders count the native lanes alone.
 	 */
 	all = lanes;
 	if (key->op == WEFT_OP_RNDV_DATA)

@@ -429,8 +429,6 @@ const struct weft_proto weft_proto_amo_am = {
 	.reset = weft_rma_reset,
 };
 
-/* ------------------------------------------------------------------ module */
-
 /* ------------------------------------------------------------------ worker state */
 
 static int worker_init(struct weft_msg_worker *mw)

@@ -162,12 +162,12 @@ struct weft_pull_range;
 /** bytes that all peers may have outstanding at a time, if WEFT_RNDV_LIMIT is not less */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
 /**
- * Pulls of one peer that may wait for their lanes here. Our receivers have far fewer outstanding.
+ * Pulls of one peer that may wait for their lanes here. Weft as a receiver sends far fewer at once.
  */
 #define WEFT_RNDV_PULLS_MAX 1024u
 /** bytes; messages with no more than this left to request precede others */
 #define WEFT_RNDV_SHORT (64u << 10)
-/** But one of this number of pieces goes to the others. */
+/** Of this number of pieces, one goes to the longer messages, so that these go on, too. */
 #define WEFT_RNDV_TURNS 4u
 
 /* ------------------------------------------------------------------ offers */

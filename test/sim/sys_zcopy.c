@@ -12,7 +12,6 @@
 #include "core/worker.h"
 #include "frame/frame_port.h"
 #include "mem/watch.h"
-#include "mem/watch.h"
 #include "scene.h"
 
 static const size_t sizes[] = {1,     64,    1000,   1400,   4096,   8192,    16384,

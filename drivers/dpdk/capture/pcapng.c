@@ -20,9 +20,9 @@ enum { ISB_IFRECV = 4, ISB_IFDROP = 5 };
  */
 #define READER_MS 2000
 
-/*
- * ---- blocks. All numbers are in the writer's byte order, which the section header indicates. ----
- */
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+/* All numbers are in the writer's byte order, which the section header indicates. */
 
 /* The caller has made room by begin_block(). */
 static void put(struct weft_pcapng *w, const void *data, size_t len)

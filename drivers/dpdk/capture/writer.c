@@ -374,9 +374,7 @@ static void written_by_lane(struct weft_capture *c)
 	}
 }
 
-/*
- * ---- lifetime ---------------------------------------------------------------------------------
- */
+/* ---- lifetime ------------------------------------------------------------------------------- */
 
 /*
  * The offset from the platform's time to the time of day: of several readings the shortest, which

@@ -41,8 +41,10 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {
-			/* The port will be polled for these buffers soon, even if it was idle for a
-			 * long time before. */
+			/*
+			 * The port will be polled for these buffers soon, even if it was idle for a
+			 * long time before.
+			 */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}

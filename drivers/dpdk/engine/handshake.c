@@ -771,8 +771,10 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
 					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
-		/* The half-open entry at the peer expired while this end did not poll. Nothing was
-		 * sent on it: begin again. */
+		/*
+		 * The half-open entry at the peer expired while this end did not poll. Nothing was
+		 * sent on it: begin again.
+		 */
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}

@@ -246,8 +246,6 @@ void weft_port_pools_free(struct weft_port_dev *d, uint16_t q)
 		free_or_keep(d, q, d->hdr_pools[q], false);
 }
 
-/* ---- ports of lanes ------------------------------------------------------------------------- */
-
 /* ---- claiming ------------------------------------------------------------------------------- */
 
 static struct rte_eth_dev_owner owner; /* of all open ports */

@@ -7,8 +7,8 @@
  * Limits of virtual ports that no capability reports (memif's real frame limit, af_packet's sleep)
  * are in one table, port/conf.c.
  *
- * Threads: list, open and close run under the caller's context-wide lock; the operations of an open
- * port belong to one thread.
+ * Threads: list, open and close take weft_port_lock (port/ports.h). The operations of an open port
+ * belong to one thread.
  */
 #ifndef WEFT_PORT_ETHDEV_H
 #define WEFT_PORT_ETHDEV_H

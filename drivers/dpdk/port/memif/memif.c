@@ -27,9 +27,7 @@
 #include "port/memif/memif.h"
 #include "port/memif/relay.h"
 
-/* ---- sleeping on a ring --------------------------------------------------------------------- */
-
-/* ---- memif's protocol ------------------------------------------------------------------------ */
+/* ---- memif's protocol ----------------------------------------------------------------------- */
 
 #define TYPE_ADD_REGION 4
 #define TYPE_ADD_RING 5
@@ -103,9 +101,7 @@ static void barrier_everywhere(void)
 	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-/*
- * ---- finding the ring -------------------------------------------------------------------------
- */
+/* ---- finding the ring ----------------------------------------------------------------------- */
 
 static int watch_fd(const struct weft_memif_ring *r, int fd)
 {
