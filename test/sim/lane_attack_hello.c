@@ -36,7 +36,8 @@ static struct weft_frame_hdr *forge(struct attacker *k, const uint8_t *like, uin
 	uint16_t lane = (uint16_t)(sizeof(*h) + len);
 
 	memcpy(k->frame, like, RESEAL_LANE + sizeof(*h));
-	memcpy(h + 1, body, len);
+	if (len > 0)
+		memcpy(h + 1, body, len);
 	h->type = type;
 	h->flags = weft_put16(WEFT_FRAME_F_CRC32C);
 	h->length = weft_put16(lane);
