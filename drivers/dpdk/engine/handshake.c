@@ -331,21 +331,26 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
 	const struct raw_iface *iface = c->iface;
-	const char *by = iface->rx_filter.six ? "neighbour discovery" : "ARP";
+	static const char *const texts[2][2] = {
+		{"no ARP answer from", "no neighbour discovery answer from"},
+		{"no ARP answer from the gateway",
+		 "no neighbour discovery answer from the gateway"},
+	};
+	bool gateway = c->hop_ip != c->peer_ip;
+	const char *none = texts[gateway][iface->rx_filter.six];
 	char peer[64], hop[INET6_ADDRSTRLEN];
 
 	raw_peer_text(c, peer, sizeof(peer));
 	raw_ip_text(iface, c->hop_ip, hop, sizeof(hop));
-	if (c->hop_ip != c->peer_ip)
+	if (gateway)
 		snprintf(text, size,
-			 "%s: no %s answer from the gateway %s in %.1f s (wanted for %s): check "
-			 "gw=, ip= and VLAN",
-			 iface->base.name, by, hop, s, peer);
+			 "%s: %s %s in %.1f s (wanted for %s): check gw=, ip= and "
+			 "VLAN",
+			 iface->base.name, none, hop, s, peer);
 	else
 		snprintf(text, size,
-			 "%s: no %s answer from %s in %.1f s: check addresses, VLAN and that the "
-			 "peer runs%s",
-			 iface->base.name, by, hop, s,
+			 "%s: %s %s in %.1f s: check addresses, VLAN and that the peer runs%s",
+			 iface->base.name, none, hop, s,
 			 iface->no_ip ? raw_ip_hint(iface)
 			 : iface->rx_filter.six
 				 ? ""
