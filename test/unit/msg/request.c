@@ -252,6 +252,33 @@ static void completion_forgets_an_endpoint_that_is_closed_since(void **state)
 	pair_close(&p);
 }
 
+/* A program built with an earlier header has a shorter struct, and other data behind it. */
+static void completion_of_an_earlier_version_is_not_overrun(void **state)
+{
+	const size_t had = offsetof(struct weft_completion, channel);
+	struct weft_completion c;
+	struct pair p;
+	struct op r;
+	int got;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	op_recv(&r, &p.w[1], &got, sizeof(got), 0, 0);
+	assert_int_equal(weft_tag_send(&p.ep[0], &got, sizeof(got), 5, NULL, NULL), 0);
+	pair_run(&p);
+	memset(&c, 0x5a, sizeof(c));
+	c.size = had;
+	assert_int_equal(weft_request_test(r.req, &c), 0);
+	assert_int_equal(c.size, had);
+	assert_int_equal(c.tag, 5);
+	assert_int_equal(c.length, sizeof(got));
+	for (size_t i = had; i < sizeof(c); i++)
+		assert_int_equal(((uint8_t *)&c)[i], 0x5a);
+	weft_request_free(r.req);
+	pair_close(&p);
+}
+
 /* @behaviour U81 */
 static void requests_describe_themselves_in_words(void **state)
 {
@@ -338,6 +365,7 @@ int main(void)
 		cmocka_unit_test(force_request_never_completes_inside_the_call),
 		cmocka_unit_test(C5_C6_one_completion_with_source_tag_and_length),
 		cmocka_unit_test(completion_forgets_an_endpoint_that_is_closed_since),
+		cmocka_unit_test(completion_of_an_earlier_version_is_not_overrun),
 		cmocka_unit_test(requests_describe_themselves_in_words),
 		cmocka_unit_test(bad_parameters_are_refused_without_a_trace),
 		cmocka_unit_test(numbers_of_operations_are_no_flags),
