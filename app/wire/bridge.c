@@ -171,15 +171,10 @@ struct trace_before {
 	uint64_t value[WIRE_COUNTERS];
 };
 
-static uint64_t value_of(const struct wire_dir *d, unsigned int i)
-{
-	return *(const uint64_t *)((const char *)d + wire_counter[i].offset);
-}
-
 static void read_counters(const struct wire_dir *d, struct trace_before *b)
 {
 	for (unsigned int i = TRACE_FROM; i < TRACE_TO; i++)
-		b->value[i] = value_of(d, i);
+		b->value[i] = wire_counter_value(d, i);
 }
 
 static void trace(struct wire *w, const struct wire_dir *d, const struct trace_before *b,
@@ -190,7 +185,7 @@ static void trace(struct wire *w, const struct wire_dir *d, const struct trace_b
 	bool found = delay != 0;
 
 	for (i = TRACE_FROM; i < TRACE_TO && !found; i++)
-		found = value_of(d, i) != b->value[i];
+		found = wire_counter_value(d, i) != b->value[i];
 	if (!found)
 		return;
 	while (d != &w->pair[pair].dir[WIRE_FORTH] && d != &w->pair[pair].dir[WIRE_BACK])
@@ -199,7 +194,7 @@ static void trace(struct wire *w, const struct wire_dir *d, const struct trace_b
 	fprintf(w->trace, "%" PRIu64 ".%09ld %u %s %u", (uint64_t)ts.tv_sec, ts.tv_nsec, pair,
 		wire_dir_name[d - w->pair[pair].dir], len);
 	for (i = TRACE_FROM; i < TRACE_TO; i++)
-		if (value_of(d, i) != b->value[i])
+		if (wire_counter_value(d, i) != b->value[i])
 			fprintf(w->trace, " %s", wire_counter[i].name);
 	if (delay)
 		fprintf(w->trace, " delay %.3fus", (double)delay / 1e3);

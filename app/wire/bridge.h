@@ -64,6 +64,11 @@ struct wire_counter {
 #define WIRE_COUNTERS 18
 extern const struct wire_counter wire_counter[WIRE_COUNTERS];
 
+static inline uint64_t wire_counter_value(const struct wire_dir *d, size_t i)
+{
+	return *(const uint64_t *)((const char *)d + wire_counter[i].offset);
+}
+
 struct wire_pair {
 	struct wire_dir dir[2];
 };

@@ -22,13 +22,6 @@
 #include "weft.h"
 #include "wire/bridge.h"
 
-/* ---- counters ------------------------------------------------------------------------------- */
-
-static uint64_t counter_value(const struct wire_dir *d, size_t i)
-{
-	return *(const uint64_t *)((const char *)d + wire_counter[i].offset);
-}
-
 /* ---- text ----------------------------------------------------------------------------------- */
 
 static size_t dir_head(const struct wire *w, unsigned int i, char *buf, size_t len)
@@ -78,9 +71,10 @@ static void report_counters(const struct wire *w, char *buf, size_t len)
 		d = &w->pair[i / 2].dir[i % 2];
 		at += dir_head(w, i, buf + at, len - at);
 		for (k = 0; k < WIRE_COUNTERS && at < len; k++)
-			if (k < 2 || counter_value(d, k))
+			if (k < 2 || wire_counter_value(d, k))
 				at += (size_t)snprintf(buf + at, len - at, " %s %" PRIu64,
-						       wire_counter[k].name, counter_value(d, k));
+						       wire_counter[k].name,
+						       wire_counter_value(d, k));
 		if (at >= len)
 			return;
 		at = line_end(buf, len, at);
@@ -301,7 +295,7 @@ static int on_counters(const char *cmd, const char *params, struct rte_tel_data 
 			snprintf(name, sizeof(name), "%s/%s", wire_dir_name[dir],
 				 wire_counter[k].name);
 			rte_tel_data_add_dict_uint(
-				data, name, counter_value(&reported->pair[pair].dir[dir], k));
+				data, name, wire_counter_value(&reported->pair[pair].dir[dir], k));
 		}
 	}
 	rte_ticketlock_unlock(&reported->lock);

@@ -343,9 +343,7 @@ static void resolve_text(const struct raw_conn *c, double s, char *text, size_t 
 	raw_peer_text(c, peer, sizeof(peer));
 	raw_ip_text(iface, c->hop_ip, hop, sizeof(hop));
 	if (gateway)
-		snprintf(text, size,
-			 "%s: %s %s in %.1f s (wanted for %s): check gw=, ip= and "
-			 "VLAN",
+		snprintf(text, size, "%s: %s %s in %.1f s (wanted for %s): check gw=, ip= and VLAN",
 			 iface->base.name, none, hop, s, peer);
 	else
 		snprintf(text, size,
