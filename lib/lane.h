@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 23u
+#define WEFT_LANE_ABI 24u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -172,6 +172,7 @@ struct weft_lane_boot {
 /** For drivers whose interfaces a boot address may contain; these connect by address alone. */
 struct weft_lane_boot_ops {
 	uint8_t kind; /**< enum weft_lane_boot_kind */
+	uint8_t also; /**< another kind whose bytes unpack() takes; 0 = none */
 	/** Write the bytes from which unpack() can restore get_address() of the interface. */
 	void (*pack)(struct weft_lane_iface *iface, struct weft_lane_boot *boot);
 	/**
@@ -683,7 +684,12 @@ typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource 
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self", "udp" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
-	bool captures;    /**< its lanes write WEFT_CAPTURE */
+	/**
+	 * Optional: the name of another driver whose lanes have the same frames and addresses.
+	 * Interfaces of the two drivers reach each other.
+	 */
+	const char *counterpart;
+	bool captures; /**< its lanes write WEFT_CAPTURE */
 	/** '*' opens its lanes only in a worker that has no other lane to other hosts */
 	bool fallback;
 	bool seals; /**< with a job key, its lanes seal all frames that leave the host */

@@ -357,6 +357,7 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 const struct weft_lane_driver weft_dpdk_driver = {
 	.seals = true,
 	.name = "dpdk",
+	.counterpart = "udp",
 	.counters = weft_raw_counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = dpdk_query,
@@ -517,6 +518,7 @@ static int udp_open(const struct weft_lane_open *params, struct weft_lane_iface 
 
 const struct weft_lane_driver weft_udp_driver = {
 	.name = "udp",
+	.counterpart = "dpdk",
 	.counters = weft_raw_counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = udp_query,

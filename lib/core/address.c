@@ -36,6 +36,12 @@ static uint64_t hash_string(const char *s)
 	return h;
 }
 
+bool weft_address_is_of(const struct weft_lane_driver *driver, const char *name)
+{
+	return strcmp(name, driver->name) == 0 ||
+	       (driver->counterpart && strcmp(name, driver->counterpart) == 0);
+}
+
 void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 			     struct weft_lane_iface *iface)
 {

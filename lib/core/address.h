@@ -50,6 +50,9 @@ static inline bool weft_address_bootable(uint64_t features)
 	return (features & WEFT_LANE_F_TO_IFACE) && (features & WEFT_LANE_F_SHORT);
 }
 
+/** Do interfaces of @p driver reach those of the driver called @p name? */
+bool weft_address_is_of(const struct weft_lane_driver *driver, const char *name);
+
 /** Describe an open iface. */
 void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 			     struct weft_lane_iface *iface);

@@ -64,7 +64,7 @@ static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote, m->boot.src_iface);
 
 	if (l < 0 || r < 0 || ep->worker->ifaces[m->boot.dst_iface] != lane_ep->iface ||
-	    strcmp(wu->remote.ifaces[r].driver, lane_ep->iface->driver->name) != 0)
+	    !weft_address_is_of(lane_ep->iface->driver, wu->remote.ifaces[r].driver))
 		return -EPROTO;
 	*pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 	return 0;
@@ -306,7 +306,7 @@ static int boot_position(const struct weft_worker *w, const struct weft_lane_ep 
 {
 	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
 
-	if (r < 0 || strcmp(remote->ifaces[r].driver, lane_ep->iface->driver->name) != 0)
+	if (r < 0 || !weft_address_is_of(lane_ep->iface->driver, remote->ifaces[r].driver))
 		return -EACCES;
 	if (m->boot.dst_iface >= w->num_ifaces || w->ifaces[m->boot.dst_iface] != lane_ep->iface)
 		return -EACCES;

@@ -27,14 +27,9 @@
  * The keys of the tables are keyed hashes, and so is the identity: a peer that chooses its id
  * cannot choose its bucket.
  */
-static uint64_t hash_place(const struct weft_worker *w, const char *driver, const char *words)
+static uint64_t hash_place(const struct weft_worker *w, const char *words)
 {
-	struct weft_siphash s;
-
-	weft_siphash_init(&s, &w->hash_key);
-	weft_siphash_add(&s, driver, strlen(driver) + 1);
-	weft_siphash_add(&s, words, strlen(words));
-	return weft_siphash_end(&s);
+	return weft_siphash(&w->hash_key, words, strlen(words));
 }
 
 /* The addresses of the peer's interfaces, as text of our drivers. */
@@ -49,11 +44,11 @@ static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 
 		for (unsigned int k = 0; k < w->num_ifaces; k++) {
 			iface = w->ifaces[k];
-			if (strcmp(iface->driver->name, a->driver) != 0)
+			if (!weft_address_is_of(iface->driver, a->driver))
 				continue;
 			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
 			peer->place[peer->num_places++] = (struct weft_peer_place){
-				.peer = peer, .entry.key = hash_place(w, a->driver, words)};
+				.peer = peer, .entry.key = hash_place(w, words)};
 			break;
 		}
 	}
@@ -335,7 +330,7 @@ static void check_lanes(struct weft_conns *conns, const struct weft_peer *peer,
 void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 			    const struct weft_lane_driver *driver, const char *words)
 {
-	uint64_t hash = hash_place(w, driver->name, words);
+	uint64_t hash = hash_place(w, words);
 	struct weft_table_node *n = weft_table_bucket(&w->conns->by_place, hash);
 	const struct weft_peer *other;
 
@@ -429,17 +424,20 @@ int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *lengt
 
 /* ------------------------------------------------------------------ boot address of a peer */
 
-/* Our interface of that kind, or NULL. */
+/* Our interface of that kind, or else one that reaches this kind, or NULL. */
 static struct weft_lane_iface *iface_of_kind(const struct weft_worker *w, uint8_t kind)
 {
+	struct weft_lane_iface *other = NULL;
 	const struct weft_lane_boot_ops *ops;
 
 	for (unsigned int i = 0; i < w->num_ifaces; i++) {
 		ops = boot_ops(w->ifaces[i]);
 		if (ops && ops->kind == kind)
 			return w->ifaces[i];
+		if (ops && ops->also == kind && !other)
+			other = w->ifaces[i];
 	}
-	return NULL;
+	return other;
 }
 
 /*
@@ -452,6 +450,8 @@ static bool add_iface(struct weft_address *a, const struct weft_boot *b,
 	struct weft_address_iface *f = &a->ifaces[a->num_ifaces];
 
 	weft_address_from_iface(f, index, like);
+	if (like->driver->boot->also == b->kind && b->kind != WEFT_LANE_BOOT_NONE)
+		snprintf(f->driver, sizeof(f->driver), "%s", like->driver->counterpart);
 	f->domain = WEFT_NO_DOMAIN;
 	memset(f->addr, 0, sizeof(f->addr));
 	if (like->driver->boot->unpack(like, &b->iface,

@@ -23,8 +23,7 @@ struct weft_conns;
  * endpoints.
  */
 struct weft_peer_place {
-	struct weft_table_node
-		entry; /* by a hash of the driver's name and its text for the address */
+	struct weft_table_node entry; /* by a hash of the driver's text for the address */
 	struct weft_peer *peer;
 };
 

@@ -381,7 +381,7 @@ static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t siz
 		return;
 	}
 	for (i = 0; i < wu->select.num_remote && buf[0] == '\0'; i++)
-		if (strcmp(wu->remote.ifaces[i].driver, iface->driver->name) == 0)
+		if (weft_address_is_of(iface->driver, wu->remote.ifaces[i].driver))
 			iface->ops->is_reachable(iface, wu->remote.ifaces[i].addr,
 						 wu->remote.ifaces[i].addr_len, buf, size);
 	n = (unsigned int)strlen(iface->name);

@@ -366,7 +366,7 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 		iface = ep->worker->ifaces[wu->local[l].index];
 		for (r = 0; r < wu->select.num_remote; r++) {
 			a = &wu->remote.ifaces[r];
-			if (strcmp(a->driver, iface->driver->name) != 0 ||
+			if (!weft_address_is_of(iface->driver, a->driver) ||
 			    !same_kind(&wu->local[l], a)) {
 				weft_log_ep(ep, level,
 					    "%s does not reach the peer's %s interface %u: another "

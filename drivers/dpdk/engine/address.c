@@ -323,12 +323,14 @@ static int boot_unpack(struct weft_lane_iface *iface, const struct weft_lane_boo
 
 const struct weft_lane_boot_ops weft_raw_boot_ops = {
 	.kind = WEFT_LANE_BOOT_DPDK,
+	.also = WEFT_LANE_BOOT_UDP,
 	.pack = boot_pack,
 	.unpack = boot_unpack,
 };
 
 const struct weft_lane_boot_ops weft_udp_boot_ops = {
 	.kind = WEFT_LANE_BOOT_UDP,
+	.also = WEFT_LANE_BOOT_DPDK,
 	.pack = boot_pack,
 	.unpack = boot_unpack,
 };

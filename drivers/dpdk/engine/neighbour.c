@@ -181,7 +181,12 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 		v->quote_ip = weft_hosts_find(hosts, v->quote_ip6);
 		return g;
 	}
-	if (v->udp_csum == 0 || (!checked && !weft_frame_udp_csum_ok(v)))
+	/*
+	 * A kernel leaves UDP's checksum to its device, and a veth or a tap passes the frame on
+	 * without it. The frame's own CRC, which the parser has checked, then takes its place.
+	 */
+	if (v->udp_csum == 0 || (!checked && !weft_frame_udp_csum_ok(v) &&
+				 (g != WEFT_VERDICT_OK || !(v->flags & WEFT_FRAME_F_CRC32C))))
 		return WEFT_VERDICT_BAD_CSUM;
 	iface->rx_l4_ok = true;
 	if (g != WEFT_VERDICT_OK && g != WEFT_VERDICT_BAD_VERSION)

@@ -232,6 +232,12 @@ struct weft_frame_port_ops {
 	 */
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	/**
+	 * A peer at @p ip has no socket. Frames to that host leave one by one: merged frames would
+	 * arrive as one where no device between cuts them (a veth, a tap). NULL = the port merges
+	 * none.
+	 */
+	void (*alone)(struct weft_frame_port *port, uint32_t ip);
+	/**
 	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
 	 * this process has ended without closing the connection. NULL = there is nothing that
 	 * could send it.

@@ -447,6 +447,7 @@ static const struct weft_frame_port_ops udp_ops = {
 	.arm = udp_arm,
 	.disarm = udp_disarm,
 	.reach = udp_reach,
+	.alone = weft_udp_alone,
 	.counters = udp_counters,
 	.close = udp_close,
 };

@@ -72,6 +72,9 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 /** Received frames that wait for rx_burst(): a power of two, for two calls and ARP replies. */
 #define WEFT_UDP_QUEUE 4096u
 
+/** Marks of hosts whose frames are not merged; hosts that share a mark are treated alike. */
+#define WEFT_UDP_ALONE 4096u
+
 /** State of one source port. */
 struct weft_udp_sock {
 	int fd;          /**< -1 = none */
@@ -114,7 +117,9 @@ struct weft_udp {
 	uint16_t listens;
 	uint16_t block; /**< first of WEFT_UDP_PORTS ports, a multiple of their number */
 	bool gso, gro;
-	bool link_up; /**< as last reported */
+	bool any_alone;
+	uint64_t alone[WEFT_UDP_ALONE / 64]; /**< bits, by the hash of the address */
+	bool link_up;                        /**< as last reported */
 	int epoll;
 	unsigned int num_socks;
 	struct weft_udp_sock sock[WEFT_UDP_PORTS];

@@ -489,8 +489,8 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
  * message, which the kernel or the NIC cuts into datagrams (UDP_SEGMENT); only the last may be
  * shorter. Several messages leave by one system call. A message that is cut behind a router is lost
  * as a whole where a frame of it is too long, so only frames of data share one: the engine's probes
- * for the MTU are alone. The kernel copies the bytes, so a frame's buffers, and user memory that it
- * refers to, are free when the call returns.
+ * for the MTU are alone, and so is each frame to a host with a raw lane. The kernel copies the
+ * bytes, so a frame's buffers, and user memory that it refers to, are free when the call returns.
  *
  * A socket without room is a full ring: the engine tries again. All other errors lose the frame, as
  * a network would: the interface is down, there is no route, a firewall drops it, or it is longer
@@ -534,6 +534,26 @@ static bool same_way(const struct weft_udp_way *a, const struct weft_udp_way *b)
 	       a->tos == b->tos;
 }
 
+static uint32_t alone_bit(uint32_t ip)
+{
+	return (ip * UINT32_C(2654435761)) >> 20; /* of WEFT_UDP_ALONE */
+}
+
+static_assert(WEFT_UDP_ALONE == 1u << 12, "alone_bit() has 12 bits");
+
+void weft_udp_alone(struct weft_frame_port *fp, uint32_t ip)
+{
+	struct weft_udp *u = weft_udp_of(fp);
+
+	u->alone[alone_bit(ip) / 64] |= UINT64_C(1) << alone_bit(ip) % 64;
+	u->any_alone = true;
+}
+
+static bool is_alone(const struct weft_udp *u, uint32_t ip)
+{
+	return u->any_alone && u->alone[alone_bit(ip) / 64] >> alone_bit(ip) % 64 & 1;
+}
+
 static void *put_control(struct msghdr *h, int level, int type, const void *value, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)((char *)h->msg_control + h->msg_controllen);
@@ -572,7 +592,11 @@ static void open_msg(struct send_call *c, struct open_msg *m, const struct weft_
 	put_control(&c->msg[i].msg_hdr, c->u->fp.hosts ? IPPROTO_IPV6 : IPPROTO_IP,
 		    c->u->fp.hosts ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 	c->frames[i] = 0;
-	*m = (struct open_msg){.way = *way, .seg = len, .ended = !sent->data};
+	*m = (struct open_msg){
+		.way = *way,
+		.seg = len,
+		.ended = !sent->data || is_alone(c->u, way->dst_ip),
+	};
 }
 
 static bool fits(const struct send_call *c, const struct open_msg *m,

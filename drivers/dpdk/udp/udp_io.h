@@ -21,6 +21,9 @@
 
 uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
 
+/** Frames to this host are not merged from now on. */
+void weft_udp_alone(struct weft_frame_port *fp, uint32_t ip);
+
 int weft_udp_rx_init(struct weft_udp *u);
 void weft_udp_rx_fini(struct weft_udp *u);
 uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);

@@ -239,6 +239,84 @@ static void over_a_control_channel(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* ------------------------------------------------------------------ two drivers */
+
+/* Two drivers with the same frames, as those of raw lanes over DPDK's ports and over sockets. */
+static struct weft_lane_boot_ops half_boot[2];
+static struct weft_lane_driver half[2];
+static const struct weft_lane_driver *const halves[] = {&half[0], &half[1], NULL};
+
+static int open_half(unsigned int i, const struct weft_lane_open *p, struct weft_lane_iface **iface,
+		     char *why, size_t why_len)
+{
+	int rc = mock_driver.open(p, iface, why, why_len);
+
+	if (rc == 0)
+		(*iface)->driver = &half[i];
+	return rc;
+}
+
+static int open_left(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
+{
+	return open_half(0, p, iface, why, why_len);
+}
+
+static int open_right(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
+		      size_t why_len)
+{
+	return open_half(1, p, iface, why, why_len);
+}
+
+static struct weft_context *halves_context(int alike, ...)
+{
+	struct weft_context *ctx;
+	va_list ap;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		half_boot[i] = *mock_driver.boot;
+		half_boot[i].kind = (uint8_t)(WEFT_LANE_BOOT_OTHER + i);
+		half_boot[i].also = alike ? (uint8_t)(WEFT_LANE_BOOT_OTHER + !i) : 0;
+		half[i] = mock_driver;
+		half[i].name = i == 0 ? "left" : "right";
+		half[i].counterpart = !alike ? NULL : i == 0 ? "right" : "left";
+		half[i].open = i == 0 ? open_left : open_right;
+		half[i].boot = &half_boot[i];
+	}
+	va_start(ap, alike);
+	ctx = mock_context_with(halves, "LOG_FILE=/dev/null", ap);
+	va_end(ap);
+	return ctx;
+}
+
+/* By a boot address and by a worker address, and from either end. */
+static void drivers_with_the_same_frames_reach_each_other(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct weft_context *ctx = halves_context(1, "CONNECT_TIMEOUT=60s", NULL);
+		struct weft_worker *a = mock_worker(ctx, i % 2 ? "left:0" : "right:0");
+		struct weft_worker *b = mock_worker(ctx, i % 2 ? "right:0" : "left:0");
+		struct weft_ep *x = i < 2 ? boot_connect(a, b, NULL) : mock_connect(a, b);
+
+		talk(a, x, b);
+		assert_int_equal(x->state, WEFT_EP_UP);
+		assert_int_equal(conn_lanes_up(x), 1);
+		conn_destroy(ctx, a, b);
+	}
+}
+
+static void drivers_with_other_frames_do_not(void **state)
+{
+	struct weft_context *ctx = halves_context(0, "CONNECT_TIMEOUT=60s", NULL);
+	struct weft_worker *a = mock_worker(ctx, "left:0"), *b = mock_worker(ctx, "right:0");
+	struct weft_ep *x;
+
+	(void)state;
+	assert_int_equal(boot_try(a, b, NULL, &x), -EHOSTUNREACH);
+	conn_destroy(ctx, a, b);
+}
+
 /* ------------------------------------------------------------------ ends */
 
 static void a_peer_that_is_gone_and_one_that_never_answers(void **state)
@@ -339,6 +417,8 @@ int main(int argc, char **argv)
 		CONN_TEST(an_endpoint_of_the_peer_is_adopted),
 		CONN_TEST(own_worker_and_no_network),
 		cmocka_unit_test_setup_teardown(over_a_control_channel, link_setup, link_teardown),
+		CONN_TEST(drivers_with_the_same_frames_reach_each_other),
+		CONN_TEST(drivers_with_other_frames_do_not),
 		CONN_TEST(a_peer_that_is_gone_and_one_that_never_answers),
 		CONN_TEST(a_wrong_secret_or_digest_leads_nowhere),
 		CONN_TEST(many_and_again),
