@@ -39,6 +39,9 @@ KINDS = {
     'clean_stream': (set(), None, None),
     'clean_both_ways': (set(), None, None),
     'clean_busy': (set(), 'hogs', None),
+    'clean_udp': (set(), None, None),
+    'clean_mpi': (set(), None, None),
+    'clean_mpi_udp': (set(), None, None),
     'loss_2': (LOSS, 'loss=2%', 'forth'),
     'loss_half': (LOSS, 'loss=0.5%', 'back'),
     'bursts': (LOSS | {'blackhole one way'}, 'bursts=4%:12', 'forth'),
@@ -49,6 +52,8 @@ KINDS = {
     'corruption': ({'corruption'}, 'corrupt=3%', 'forth'),
     'delay': ({'delay or jitter'}, 'delay=5ms', 'forth'),
     'jitter': ({'delay or jitter'}, 'delay=1ms,jitter=3ms', 'back'),
+    'delay_udp': ({'delay or jitter'}, 'delay=5ms', 'forth'),
+    'jitter_udp': ({'delay or jitter'}, 'delay=1ms,jitter=3ms', 'back'),
     'hole_forth': (HOLE, 'blackout=yes', 'forth'),
     'hole_back': (HOLE, 'blackout=yes', 'back'),
     'hole_both': (HOLE, 'blackout=yes', None),
@@ -65,11 +70,29 @@ EVENT = {
     'loss_2': 'lost', 'loss_half': 'lost', 'bursts': 'lost_in_bursts',
     'shallow_queue': 'queue_full', 'policer': 'policed', 'duplication': 'duplicated',
     'reordering': 'reordered', 'corruption': 'corrupted', 'delay': 'delay', 'jitter': 'delay',
+    'delay_udp': 'delay', 'jitter_udp': 'delay',
     'hole_forth': 'blackout', 'hole_back': 'blackout', 'hole_both': 'blackout',
     'hole_300ms': 'blackout', 'mtu': 'beyond_mtu',
 }
 TRAFFIC = [('-t', 'tag_lat', '-s', '1k'), ('-t', 'tag_bw', '-s', '16k'),
            ('-t', 'tag_bibw', '-s', '4k')]
+# AGENT HOST COMMAND...: what runs there has that host's name.
+AGENT = '''#!/bin/bash
+case $1 in
+weft-corpus-a) netns=%s ;;
+weft-corpus-b) netns=%s ;;
+*) exit 1 ;;
+esac
+exec ip netns exec $netns unshare --uts bash -c "hostname $1; ${*:2}"
+'''
+RANK = '''#!/bin/bash
+side=$(hostname)
+side=${side##*-}
+echo $$ >%(folder)s/$side.pid
+export WEFT_CAPTURE=%(folder)s/$side.pcapng,snaplen=1600,ring=32M
+exec "$@"
+'''
+MPI = ('p2p', 'coll', 'alltoall')  # what mpi_ranks does, by the number of the run
 OFFLOADS = '''
 import array, fcntl, socket, struct, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -99,8 +122,11 @@ class Network:
             for side in 'ab':
                 self.veth(side, 'rail%d' % rail, 'x', side + str(rail))
         self.veth('a', 'ctl', 'b', 'ctl')
-        for side, address in (('a', '10.99.6.2/24'), ('b', '10.99.6.1/24')):
-            sh('ip', '-n', self.name[side], 'addr', 'add', address, 'dev', 'ctl')
+        for side, end in (('a', 2), ('b', 1)):
+            sh('ip', '-n', self.name[side], 'link', 'set', 'lo', 'up')
+            for net, device in ((6, 'ctl'), (7, 'rail0'), (8, 'rail1')):
+                sh('ip', '-n', self.name[side], 'addr', 'add', '10.99.%d.%d/24' % (net, end),
+                   'dev', device)
 
     def veth(self, side, name, other, far):
         sh('ip', '-n', self.name[side], 'link', 'add', 'name', name, 'type', 'veth', 'peer',
@@ -113,16 +139,49 @@ class Network:
         for ns in self.name.values():
             subprocess.run(['ip', 'netns', 'del', ns], check=False, stderr=subprocess.DEVNULL)
 
-    def start(self, side, program, devices, arguments, log, before=(), **kw):
+    @staticmethod
+    def eal(devices):
         packet = 'blocksz=4096,framesz=2048,framecnt=1024'
-        eal = ['--no-huge', '-m', '256', '--no-pci', '--no-telemetry']
-        eal += ['--vdev=net_af_packet%d,iface=%s,%s' % (i, dev, packet)
-                for i, dev in enumerate(devices)]
+        return ['--no-huge', '-m', '256', '--no-pci', '--no-telemetry'] + [
+            '--vdev=net_af_packet%d,iface=%s,%s' % (i, dev, packet)
+            for i, dev in enumerate(devices)]
+
+    def start(self, side, program, devices, arguments, log, before=(), **kw):
+        eal = [*self.eal(devices), '--'] if devices else []
         with open(os.path.join(self.folder, log), 'wb') as out:
             return subprocess.Popen(
                 [*before, 'ip', 'netns', 'exec', self.name[side],
-                 os.path.join(self.build, 'app', program), *eal, '--', *arguments],
+                 os.path.join(self.build, 'app', program), *eal, *arguments],
                 stdout=out, stderr=out, **kw)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, 'w', encoding='ascii') as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def start_mpi(self, ranks, devices):
+        """A job of two ranks, rank 0 on host a; each writes its process id, a.pid or b.pid."""
+        agent = self.write('on', AGENT % (self.name['a'], self.name['b']))
+        rank = self.write('rank', RANK % {'folder': self.folder})
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(('FI_', 'OMPI_', 'PMIX_', 'SLURM_'))}
+        env.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',
+                   FI_PROVIDER_PATH=os.path.join(self.build, 'provider'),
+                   WEFT_CSUM='crc32c', WEFT_RECORDER='off', WEFT_SWITCH='off',
+                   WEFT_EAL_ARGS=' '.join(self.eal(devices)) if devices else '',
+                   WEFT_LANES='dpdk:0;dpdk:1' if devices else 'udp:rail0;udp:rail1')
+        names = ['FI_PROVIDER_PATH', *(k for k in env if k.startswith('WEFT_'))]
+        with open(os.path.join(self.folder, 'client'), 'wb') as out:
+            return subprocess.Popen(
+                [agent, 'weft-corpus-a', 'mpirun', '--oversubscribe', '--bind-to', 'none', '--mca',
+                 'orte_tmpdir_base', self.folder, '--mca', 'plm_rsh_agent', agent, '--mca',
+                 'oob_tcp_if_include', 'ctl', '--host', 'weft-corpus-a:1,weft-corpus-b:1',
+                 *(word for name in names for word in ('-x', name)), '--mca', 'pml', 'cm', '--mca',
+                 'mtl', 'ofi', '--mca', 'opal_common_ofi_provider_include', 'weft', rank,
+                 os.path.join(self.build, 'test', 'provider', 'mpi_ranks'), ranks],
+                stdout=out, stderr=out, env=env)
 
     def until(self, log, text, seconds=20):
         end = time.time() + seconds
@@ -176,37 +235,67 @@ class Run:
         self.network, self.kind, self.number = network, kind, number
         self.right, self.action, self.way = KINDS[kind]
         self.truth = {'kind': kind, 'number': number, 'actions': []}
-        self.hogs, self.waits = [], None
+        self.hogs, self.waits, self.server = [], None, None
 
     def note(self, what):
         self.truth['actions'].append((time.time(), what))
 
+    def is_mpi(self):
+        return 'mpi' in self.kind
+
+    def lane(self, rail):
+        return 'udp:rail%d' % rail if 'udp' in self.kind else 'dpdk:%d' % rail
+
     def traffic(self):
+        if self.is_mpi():
+            return 'mpi', MPI[self.number % 3]
         # One frame under way has none that can overtake it.
         fixed = {'clean_request': 0, 'clean_stream': 1, 'clean_both_ways': 2, 'mtu': 1,
                  'policer': 1, 'shallow_queue': 1, 'reordering': 1 + self.number % 2}
         return TRAFFIC[fixed.get(self.kind, (self.number + list(KINDS).index(self.kind)) % 3)]
 
     def begin(self):
-        net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
+        net = self.network
         self.wire = net.start('x', 'weft-wire', ['a0', 'b0', 'a1', 'b1'],
                               ['-S', '20', '-s', str(self.number + 1), '-t',
                                os.path.join(net.folder, 'trace')], 'wire',
                               before=CALM, stdin=subprocess.PIPE)
         net.until('wire', '1 back')
+        if self.is_mpi():
+            pids = self.begin_mpi()
+        else:
+            self.begin_perf()
+            pids = [self.client.pid, self.server.pid]
+        self.waits = Waits(pids)
+        self.wait_for_traffic()
+        time.sleep(0.1 + 0.03 * (self.number % 10))
+
+    def devices(self):
+        return [] if 'udp' in self.kind else ['rail0', 'rail1']
+
+    def begin_mpi(self):
+        net, pids = self.network, []
+        for c in 'ab':
+            net.write(c + '.pid', '')
+        self.client = net.start_mpi(self.traffic()[1], self.devices())
+        for c in 'ab':
+            net.until(c + '.pid', '\n', 60)
+            with open(os.path.join(net.folder, c + '.pid'), encoding='ascii') as f:
+                pids.append(int(f.read()))
+        return pids
+
+    def begin_perf(self):
+        net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
         env = {side: dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
                           WEFT_CAPTURE=os.path.join(net.folder, side + '.pcapng') +
                           ',snaplen=1600,ring=32M') for side in 'ab'}
-        common = ['-p', port, '-L', 'dpdk:0;dpdk:1']
-        self.server = net.start('b', 'weft-perf', ['rail0', 'rail1'], common, 'server',
+        common = ['-p', port, '-L', ';'.join(self.lane(rail) for rail in (0, 1))]
+        self.server = net.start('b', 'weft-perf', self.devices(), common, 'server',
                                 env=env['b'])
         net.until('server', 'waiting for a client')
-        self.client = net.start('a', 'weft-perf', ['rail0', 'rail1'], common + [
+        self.client = net.start('a', 'weft-perf', self.devices(), common + [
             *self.traffic(), '-D', '4', '-O', '4', '-w', '1', '10.99.6.1'], 'client',
             env=env['a'])
-        self.waits = Waits([self.client.pid, self.server.pid])
-        self.wait_for_traffic()
-        time.sleep(0.1 + 0.03 * (self.number % 10))
 
     def tell_wire(self, link):
         way = self.way + ' ' if self.way else ''
@@ -250,14 +339,14 @@ class Run:
         try:
             self.begin()
             self.act()
-            if self.client.poll() is not None and 'kill' not in (self.action or ''):
+            if self.action and self.client.poll() is not None and self.action != 'kill':
                 raise RuntimeError('the client has ended before the fault')
             for _ in range(600):
                 if self.client.poll() is not None:
                     break
                 time.sleep(0.05)
             self.truth['waits'] = self.waits.stop()
-            self.truth['codes'] = self.client.poll(), self.server.poll()
+            self.truth['codes'] = [p.poll() for p in (self.client, self.server) if p]
         finally:
             if self.waits:
                 self.waits.stop()
@@ -295,7 +384,7 @@ class Run:
 
     def met_few(self):
         """Did the fault meet too few frames to be named? Lossy lanes are used less."""
-        few = FEW_LATE if self.kind in ('delay', 'jitter') else FEW
+        few = FEW_LATE if self.kind.startswith(('delay', 'jitter')) else FEW
         return self.kind in EVENT and len(self.truth['met']) < few
 
     def end(self):
@@ -405,7 +494,7 @@ def judge(run, found):
         right = [a for a in right if os.path.basename(a['host'])[0] == side]
         result['where'] = bool(right)
     elif run.right:
-        right = [a for a in right if lane_of(a) == ['dpdk:0']]
+        right = [a for a in right if lane_of(a) == [run.lane(0)]]
         result['where'] = bool(right)
         if run.way:
             right = [a for a in right if way_of(a) == run.way or

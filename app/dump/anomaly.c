@@ -442,7 +442,8 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 		 "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
 	a->share = share;
 	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
-	a->observation = count < least || share < FRAME_SHARE;
+	a->observation =
+		(fault == FAULT_REORDERING ? f->overtaken : count) < least || share < FRAME_SHARE;
 }
 
 /* The share of acknowledged frames that a capture lacks, though it reports no lost records. */

@@ -26,6 +26,7 @@ struct pending {
 	uint64_t id;
 	uint64_t out, in; /* 0 = not seen */
 	uint64_t absent;  /* it came after this time */
+	uint64_t within;  /* it was sent within this time after out */
 	uint32_t flow, len, crc, next, order, bucket;
 	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
 	bool data, bye, changed, whole, late, far;
@@ -162,7 +163,7 @@ static const struct trace_gap *silence_of(const struct trace *t, const struct tr
 
 static struct trace_poll *poll_of(const struct trace *t, const struct trace_flow *f)
 {
-	return &t->poll[f->in.file * DUMP_IFACES + f->in.iface % DUMP_IFACES];
+	return trace_poll_of(t, &f->in);
 }
 
 /* A frame came. Did it wait in the ring of a silent receiver? */
@@ -177,6 +178,14 @@ static void waited(const struct trace *t, const struct trace_flow *f, uint64_t o
 		p->waiting = 0;
 	p->silence = g->from;
 	p->waiting++;
+}
+
+/* Its path took longer than this. */
+static uint64_t proved_of(const struct pending *e)
+{
+	if (e->absent <= e->out || e->absent - e->out <= e->within)
+		return 0;
+	return e->absent - e->out - e->within;
 }
 
 /*
@@ -194,8 +203,7 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 		f->large_came_at = e->out;
 	trace_run_end(f, false);
 	waited(t, f, e->out);
-	trace_floor_add(t, f, e->out, f->last_delay, e->absent > e->out ? e->absent - e->out : 0,
-			load);
+	trace_floor_add(t, f, e->out, f->last_delay, proved_of(e), load);
 	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in) &&
 	    !trace_host_silent(&t->host[f->out.file], e->out, e->in))
 		sample(f, e, load);
@@ -375,10 +383,13 @@ static void look_at_order(struct trace_flow *f, struct pending *e)
 
 	if (!e->data)
 		return;
-	if (f->has_order[path] && (int32_t)(e->order - f->max_order[path]) < 0)
+	if (f->has_order[path] && (int32_t)(e->order - f->max_order[path]) < 0) {
 		e->late = true;
-	else
+		f->overtaken += !f->overtaken || f->late_behind[path] != f->max_order[path];
+		f->late_behind[path] = f->max_order[path];
+	} else {
 		f->max_order[path] = e->order;
+	}
 	f->has_order[path] = true;
 }
 
@@ -415,7 +426,10 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		e->changed = true;
 	}
 	if (frame->way == DUMP_OUT) {
-		e->out = e->out ? e->out : time; /* probes may be equal */
+		if (!e->out) { /* probes may be equal */
+			e->out = time;
+			e->within = frame->within;
+		}
 		e->outs += e->outs < UINT8_MAX;
 		t->fate = number_of(t->pending, e);
 		return;

@@ -219,6 +219,7 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 			i->offset = (int64_t)get64(file, data);
 	}
 	dump_iface_lane(i);
+	i->sockets = i->worker && !strncmp(i->lane, "udp:", 4);
 	if (i->per_second == 0)
 		return damaged(file, "interface %u has an impossible unit of time",
 			       file->num_ifaces);
@@ -234,6 +235,34 @@ static uint64_t to_ns(const struct dump_iface *i, uint64_t t)
 		t = t / i->per_second * NS +
 		    (uint64_t)((__uint128_t)(t % i->per_second) * NS / i->per_second);
 	return t + (uint64_t)i->offset * NS;
+}
+
+/* ", within 3200 us" in a frame's comment. */
+static uint64_t within_of(const char *comment, uint16_t len)
+{
+	static const char word[] = ", within ";
+	const char *at = memmem(comment, len, word, sizeof(word) - 1), *end = comment + len;
+	uint64_t us = 0;
+
+	if (!at)
+		return 0;
+	for (at += sizeof(word) - 1; at < end && *at >= '0' && *at <= '9' && us < 1u << 30; at++)
+		us = 10 * us + (uint64_t)(*at - '0');
+	return us * 1000;
+}
+
+/*
+ * How exact the time of a frame is. Weft states longer times than 10 us. A flight recorder has the
+ * time at which a progress call began: that is before it polled, and may be long before it sent.
+ */
+static void set_within(const struct dump_file *file, struct dump_frame *frame)
+{
+	if (!file->weft)
+		return;
+	if (frame->comment)
+		frame->within = within_of(frame->comment, frame->comment_len);
+	if (frame->way == DUMP_OUT && file->comment[0])
+		frame->within = UINT64_MAX;
 }
 
 static bool packet(struct dump_file *file, const struct block *b, struct dump_frame *frame)
@@ -255,6 +284,7 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 	*frame = (struct dump_frame){.data = b->data + 20, .caplen = caplen};
 	frame->iface = (uint16_t)iface;
 	frame->worker = file->iface[iface].worker;
+	frame->sockets = file->iface[iface].sockets;
 	frame->len = get32(file, b->data + 16);
 	if (frame->len < caplen)
 		frame->len = caplen;
@@ -276,6 +306,7 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 	file->closed = false;
 	if (frame->way > DUMP_OUT)
 		frame->way = DUMP_WAY_UNKNOWN;
+	set_within(file, frame);
 	return true;
 }
 

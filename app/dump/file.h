@@ -38,7 +38,13 @@ struct dump_frame {
 	/** the keys of sealed frames; NULL = none are known */
 	struct dump_keylog *keylog;
 	uint64_t worker; /**< whose lane its interface is; 0 = not known */
-	bool record;     /**< a message record (lib/lane_tap.h), not an Ethernet frame */
+	/**
+	 * ns: it was sent within this after its time, or the port polled within this before it;
+	 * UINT64_MAX = not known
+	 */
+	uint64_t within;
+	bool sockets; /**< as of its interface */
+	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 	/** in pcapng: a text about it, which has no end mark */
 	const char *comment;
 	uint16_t comment_len;
@@ -49,6 +55,7 @@ struct dump_iface {
 	char lane[48]; /**< its first word */
 	bool ethernet;
 	bool records;        /**< message records of a lane without frames */
+	bool sockets;        /**< of a lane over sockets, of which a poll reads one */
 	uint64_t worker;     /**< whose lane it is, by its description; 0 = not known */
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of time; 0 = ns */

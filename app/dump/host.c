@@ -265,40 +265,72 @@ uint64_t trace_host_time(const struct trace_host *h)
  * A frame that a poll did not find came after it, however late the receiver polls next. So a path's
  * delay has a lower bound, also on a host without a core. Records of one poll have one time, and a
  * poll that takes fewer frames than a burst leaves none. A worker polls all of its lanes in turn:
- * between two polls of another lane there was one of this lane.
+ * between two polls of another lane there was one of this lane. A worker may lose its core between
+ * the poll and the time of its frames: frame->within. Of a lane over sockets this is true of each
+ * socket, but not of its neighbours, and a poll takes fewer datagrams.
  */
 
 #define BURST 32u       /* frames, of the engine */
+#define DATAGRAMS 4u    /* of a call that reads a socket, at least */
 #define APART_NS 20000u /* closer records may be of one poll */
 #define NEIGHBOURS 16u  /* interfaces that are checked */
 
+static struct trace_poll *poll_of(const struct trace *t, uint8_t file, uint16_t iface)
+{
+	return &t->poll[(size_t)(file * DUMP_IFACES + iface % DUMP_IFACES) * TRACE_POLLS];
+}
+
+struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port *port)
+{
+	return poll_of(t, port->file, port->iface);
+}
+
 static uint64_t polled_others(const struct trace *t, const struct dump_frame *frame, uint64_t empty)
 {
-	const struct trace_poll *of = &t->poll[frame->file * DUMP_IFACES], *o;
-	unsigned int i;
+	const struct trace_poll *o;
+	uint16_t i;
 
 	for (i = 0; i < NEIGHBOURS; i++) {
-		o = &of[i];
+		o = poll_of(t, frame->file, i);
 		if (i != frame->iface && o->worker == frame->worker && o->empty > empty)
 			empty = o->empty;
 	}
 	return empty;
 }
 
-uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, uint64_t time)
+/* When the port was polled for frames of this time. A full burst leaves some for the next one. */
+static void polled(struct trace_poll *p, const struct dump_frame *frame, uint64_t time)
 {
-	struct trace_poll *p = &t->poll[frame->file * DUMP_IFACES + frame->iface % DUMP_IFACES];
+	uint64_t at = frame->within < time ? time - frame->within : 0;
+	bool full = p->burst >= BURST;
 
-	if (time > p->time + APART_NS) {
-		p->drained = p->frames < BURST;
+	if (time != p->time) {
+		p->polled = full && p->polled < at ? p->polled : at;
+		p->burst = 0;
+	}
+	p->time = time;
+	p->burst++;
+}
+
+uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		      uint64_t time)
+{
+	struct trace_poll *port = poll_of(t, frame->file, frame->iface), *p = port;
+
+	if (frame->sockets)
+		p += 1 + v->dst_port % (TRACE_POLLS - 1);
+	if (time > p->newest + APART_NS) {
+		p->drained = p->frames < (frame->sockets ? DATAGRAMS : BURST);
 		if (p->drained)
-			p->empty = p->time;
+			p->empty = p->found;
 		p->frames = 0;
-	} else if (time != p->time) {
+	} else if (time != p->newest) {
 		p->frames = 0;
 	}
-	p->worker = frame->worker;
-	p->time = time;
+	polled(port, frame, time);
+	p->worker = frame->sockets ? 0 : frame->worker;
+	p->newest = time;
+	p->found = port->polled;
 	p->frames++;
 	return p->drained && p->worker ? polled_others(t, frame, p->empty) : p->empty;
 }
@@ -383,6 +415,17 @@ static uint32_t be32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* Has host @p ip closed its newest connection with @p peer? Then it has no port any more. */
+static bool has_closed(const struct trace *t, uint32_t ip, uint32_t peer)
+{
+	unsigned int i;
+
+	for (i = t->num_flows; i > 0; i--)
+		if (t->flow[i - 1].src == ip && t->flow[i - 1].dst == peer)
+			return t->flow[i - 1].bye;
+	return false;
+}
+
 /* The quoted packet follows eight bytes; addresses and ports of UDP are in it. */
 static void icmp(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
@@ -399,6 +442,8 @@ static void icmp(struct trace *t, const struct dump_frame *frame, const struct d
 			  *i;
 
 	if (frame->way == DUMP_OUT || quoted[0] != 0x45 || quoted[9] != 17)
+		return;
+	if (one.type == 3 && one.code == 3 && has_closed(t, one.dst, one.src))
 		return;
 	for (i = t->icmp; i < t->icmp + t->num_icmp; i++)
 		if (i->type == one.type && i->code == one.code && i->from == one.from &&

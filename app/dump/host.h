@@ -24,7 +24,11 @@ void trace_host_record(struct trace *t, const struct dump_frame *frame,
  * A frame came to an interface.
  * @return the time of a poll that did not find it, so it came later; 0 = none is known
  */
-uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, uint64_t time);
+uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		      uint64_t time);
+
+/** The polls of an interface. */
+struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port *port);
 
 /** Was the host silent at any time between these two? */
 bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);

@@ -460,7 +460,7 @@ struct trace *trace_make(unsigned int num_files)
 	t->flow = calloc(TRACE_FLOWS, sizeof(*t->flow));
 	t->table = malloc(TABLE * sizeof(*t->table));
 	t->host = calloc(num_files, sizeof(*t->host));
-	t->poll = calloc((size_t)num_files * DUMP_IFACES, sizeof(*t->poll));
+	t->poll = calloc((size_t)num_files * DUMP_IFACES * TRACE_POLLS, sizeof(*t->poll));
 	t->pending = trace_pending_make();
 	t->follow = follow_make();
 	t->names = stream_names_make();
@@ -636,7 +636,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 
 	t->now = time;
 	t->sent_at = 0;
-	t->absent_at = frame->way == DUMP_IN ? trace_polled(t, frame, time) : 0;
+	t->absent_at = frame->way == DUMP_IN ? trace_polled(t, frame, v, time) : 0;
 	t->fate = UINT64_MAX;
 	t->number = frame->number;
 	t->file = frame->file;

@@ -157,6 +157,11 @@ struct trace_flow {
 	uint64_t first, last;   /**< times of frames */
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
+	/**
+	 * Times: frames that are late behind one later frame count once. A thread that moves to
+	 * another core leaves a burst behind in the kernel's queue of the first one.
+	 */
+	uint64_t overtaken;
 	uint64_t first_lost, first_twice, first_late, first_changed;
 	uint64_t overflowed; /**< lost while their receiver was silent */
 	/** acknowledged after one transmission and not in the receiver's capture; the opposite */
@@ -173,6 +178,7 @@ struct trace_flow {
 	uint64_t load_at;
 	int64_t last_delay, min_delay;
 	uint32_t max_order[WEFT_FRAME_PATHS_MAX];
+	uint32_t late_behind[WEFT_FRAME_PATHS_MAX]; /**< max_order when the newest was late */
 	bool has_order[WEFT_FRAME_PATHS_MAX];
 	struct trace_run run, longest;
 	uint64_t runs;
@@ -217,13 +223,23 @@ struct trace_gap {
 	uint32_t frames;
 };
 
-/** The polls of an interface, as far as received frames show them: host.c. */
+/** Polls of an interface, and behind them those of its sockets, by the last bits of their ports. */
+#define TRACE_POLLS (1u + 32u)
+
+/** The polls of an interface or of a socket, as far as received frames show them: host.c. */
 struct trace_poll {
-	uint64_t worker;  /**< 0 = not known */
-	uint64_t time;    /**< of the newest frame */
-	uint64_t empty;   /**< a poll of this time or later left no frame, before the newest ones */
-	uint32_t frames;  /**< of this time */
-	bool drained;     /**< the poll before these left none */
+	uint64_t worker; /**< that polls its interfaces in turn; 0 = not known */
+	/* Of an interface. */
+	uint64_t time;   /**< of the newest frame */
+	uint64_t polled; /**< the poll that found it was at this time or later */
+	uint32_t burst;  /**< frames of this time */
+	/* Of an interface, or of each of its sockets. */
+	uint32_t frames; /**< of the newest time */
+	uint64_t newest; /**< time of the newest frame */
+	uint64_t found;  /**< the poll that found it was at this time or later */
+	uint64_t empty;  /**< a poll of this time or later left no frame, before the newest ones */
+	bool drained;    /**< the poll before these left none */
+	/* Of an interface. */
 	uint64_t silence; /**< begin of the silence of its host that was judged last */
 	uint32_t waiting; /**< frames that came, and had waited for the end of this silence */
 };
@@ -316,7 +332,7 @@ struct trace {
 	uint32_t *table;   /**< of flows, by connection and token */
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
-	struct trace_poll *poll; /**< by file and interface */
+	struct trace_poll *poll; /**< by file and interface, TRACE_POLLS each */
 	struct trace_span *span; /**< by file; NULL = they ran always */
 	const struct survey *survey;
 	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */

@@ -393,31 +393,37 @@ def other_protocols_name_faults():
     found = crafted([ask] + answers)
     assert [f['class'] for f in found] == ['two ARP answers'], found
     assert crafted([ask, answers[0], ask, answers[1]]) == []
-    hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, 1, 4, 42 + 64, 1, 2, 0, 0, 5, 0, 0, 0, 7,
-                        8, 0xffff) + bytes(64 + 4)
-    ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(hello), 0, 0, 64, 17, 0, IP_A, IP_B)
+    sent = (edit.OUT, cut_frame(1, IP_A, IP_B))
+    for kind, code, name in ((11, 0, 'TTL'), (3, 13, 'firewall'), (3, 4, 'path MTU'),
+                             (3, 3, 'unreachable')):
+        found = crafted_cut([sent], (edit.IN, icmp(kind, code)))
+        assert [f['class'] for f in found] == [name], (name, found)
+        assert '10.0.0.254' in found[0]['evidence'], found
+    # A host that has closed its connection has no port any more.
+    bye = (edit.IN, cut_frame(10, IP_B, IP_A))
+    assert crafted_cut([sent, bye], (edit.IN, icmp(3, 3))) == []
+    assert [f['class'] for f in crafted_cut([sent, bye], (edit.IN, icmp(3, 13)))] == ['firewall']
+
+
+def cut_frame(kind, source, target):
+    """A frame of this type. It is cut, so that it needs no CRC32C."""
+    hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, 4, 42 + 64, 1, 2, 0, 0, 5, 0, 0, 0,
+                        7, 8, 0xffff) + bytes(64 + 4)
+    ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(hello), 0, 0, 64, 17, 0, source, target)
     total = sum(struct.unpack('>10H', ip))
     total = (total & 0xffff) + (total >> 16)
     ip = ip[:10] + struct.pack('>H', ~total & 0xffff) + ip[12:]
-    sent = (edit.OUT, MAC_C + MAC_A + b'\x08\0' + ip +
-            struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello)
-    crc_free = bytearray(sent[1])
-    sent = (edit.OUT, bytes(crc_free[:120]))
-    for kind, code, name in ((11, 0, 'TTL'), (3, 13, 'firewall'), (3, 4, 'path MTU'),
-                             (3, 3, 'unreachable')):
-        # The HELLO is cut, so that it needs no CRC32C.
-        found = crafted_cut(sent, (edit.IN, icmp(kind, code)))
-        assert [f['class'] for f in found] == [name], (name, found)
-        assert '10.0.0.254' in found[0]['evidence'], found
+    return (MAC_C + MAC_A + b'\x08\0' + ip +
+            struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello)[:120]
 
 
-def crafted_cut(sent, error):
-    """As crafted(), with a first frame that had 40 more bytes."""
+def crafted_cut(cut, error):
+    """As crafted(), with frames before @error that had more bytes."""
     body = struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)
     out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
         '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
-    for number, (way, data) in enumerate((sent, error)):
-        length = 14 + 20 + 8 + 42 + 64 + 4 if number == 0 else len(data)
+    for number, (way, data) in enumerate([*cut, error]):
+        length = 14 + 20 + 8 + 42 + 64 + 4 if number < len(cut) else len(data)
         out += edit.block(edit.PACKET, struct.pack(
             '<IIIII', 0, 0, 1000000 * (number + 1), len(data), length) + data +
             bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pcap/pcap.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -138,7 +139,9 @@ int weft_capture_file_shift_names(const char *name, unsigned int files)
 /* ---- comments of frames --------------------------------------------------------------------- */
 
 #define IP 20u
+#define IP6 40u
 #define UDP 8u
+#define SHORT_NS 10000u /* a call of a port, usually */
 
 /* @return where the lane header begins; 0 = this is no frame of a lane, or too short */
 static size_t lane_header(const uint8_t *p, size_t len)
@@ -156,22 +159,27 @@ static size_t lane_header(const uint8_t *p, size_t len)
 	at += 2;
 	if (type == RTE_ETHER_TYPE_IPV4)
 		at += IP + UDP;
+	else if (type == RTE_ETHER_TYPE_IPV6)
+		at += IP6 + UDP;
 	else if (type != WEFT_FRAME_ETHERTYPE)
 		return 0;
 	return at + sizeof(struct weft_frame_hdr) <= len ? at : 0;
 }
 
-void weft_capture_describe(const char *lane, const void *data, size_t len, char *buf, size_t size)
+void weft_capture_describe(const char *lane, const void *data, size_t len, uint64_t within,
+			   char *buf, size_t size)
 {
 	size_t at = lane_header(data, len), name = strcspn(lane, " ");
+	char path[16] = "", time[40] = "";
 	struct weft_frame_hdr h;
 
 	if (at)
 		memcpy(&h, (const uint8_t *)data + at, sizeof(h));
 	if (at && weft_get16(h.magic) == WEFT_FRAME_MAGIC)
-		snprintf(buf, size, "lane %.*s, path %u", (int)name, lane, h.path);
-	else
-		snprintf(buf, size, "lane %.*s", (int)name, lane);
+		snprintf(path, sizeof(path), ", path %u", h.path);
+	if (within > SHORT_NS)
+		snprintf(time, sizeof(time), ", within %" PRIu64 " us", within / 1000);
+	snprintf(buf, size, "lane %.*s%s%s", (int)name, lane, path, time);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

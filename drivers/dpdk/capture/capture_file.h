@@ -32,10 +32,12 @@ bool weft_capture_file_has_name(int fd, const char *name);
 int weft_capture_file_shift_names(const char *name, unsigned int files);
 
 /**
- * The comment of a captured frame: its lane and its path.
- * @param data  the frame's first @p len bytes, which need not be valid
+ * The comment of a captured frame: its lane and its path, and a time that is not short.
+ * @param data    the frame's first @p len bytes, which need not be valid
+ * @param within  ns, as in struct weft_capture_record
  */
-void weft_capture_describe(const char *lane, const void *data, size_t len, char *buf, size_t size);
+void weft_capture_describe(const char *lane, const void *data, size_t len, uint64_t within,
+			   char *buf, size_t size);
 
 /**
  * Start a thread that writes files (base/thread.h), on other cores than DPDK's lcores, where lanes

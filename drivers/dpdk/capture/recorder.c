@@ -330,7 +330,7 @@ static void write_frame(struct source *s, unsigned int interface)
 	};
 
 	weft_capture_describe(s->r->name, p.data, s->r->link == WEFT_PCAPNG_ETHERNET ? p.caplen : 0,
-			      comment, sizeof(comment));
+			      0, comment, sizeof(comment));
 	weft_pcapng_packet(&out, &p);
 	s->from++;
 }

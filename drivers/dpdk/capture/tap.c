@@ -85,8 +85,9 @@ static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_
 }
 
 /* A frame is complete, with its record or without one (dropped, or not matched by the filter). */
-static void ring_offered(struct weft_capture_ring *r)
+static void ring_offered(struct weft_capture_ring *r, struct weft_capture_record *rec)
 {
+	r->put[r->offered] = rec;
 	r->mark[r->offered++] = r->now;
 }
 
@@ -146,8 +147,9 @@ static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t len)
 	}
 }
 
-static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint64_t time,
-		       enum weft_pcapng_direction direction)
+/* @return the record, NULL = there is none */
+static struct weft_capture_record *copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m,
+					      uint64_t time, enum weft_pcapng_direction direction)
 {
 	/* Acquire: the filter is complete. A thread that removes it waits until `busy` is false. */
 	struct weft_capture_filter *f = atomic_load_explicit(&t->filter, memory_order_acquire);
@@ -155,15 +157,17 @@ static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint
 	struct weft_capture_record *r;
 
 	if (f && !weft_capture_filter_takes(f, m))
-		return;
+		return NULL;
 	r = ring_put(t->ring, caplen);
 	if (!r)
-		return;
+		return NULL;
 	r->caplen = caplen;
 	r->len = m->pkt_len;
 	r->direction = direction;
 	r->time_ns = time;
+	r->within = 0;
 	copy_bytes(r->data, m, caplen);
+	return r;
 }
 
 /* @return the target to copy to, until weft_tap_copied(); NULL: there is no capture any more */
@@ -183,8 +187,22 @@ static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time
 		return NULL;
 	}
 	tap->in_use = t;
-	*time = pf->now(pf->arg) + t->offset;
+	tap->offered_at = pf->now(pf->arg);
+	*time = tap->offered_at + t->offset;
 	return t;
+}
+
+/* The first @p n records of the burst are committed. */
+static void target_leave(struct weft_tap *tap, unsigned int n)
+{
+	struct weft_tap_target *t = tap->in_use;
+
+	ring_commit(t->ring, n);
+	if (t->written_by_lane)
+		t->written_by_lane(t->capture);
+	tap->in_use = NULL;
+	/* Release: after all changes of ring and filter. */
+	atomic_store_explicit(&tap->busy, false, memory_order_release);
 }
 
 void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
@@ -194,10 +212,36 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 	struct weft_tap_target *t = target_enter(tap, &time);
 	unsigned int i;
 
-	for (i = 0; t && i < n; i++) {
-		copy_frame(t, pkts[i], time, direction);
-		ring_offered(t->ring);
-	}
+	for (i = 0; t && i < n; i++)
+		ring_offered(t->ring, copy_frame(t, pkts[i], time, direction));
+}
+
+/*
+ * A thread may lose its core between a port's call and the clock. So a record has the time that
+ * passed: without it such a pause looks like a delay of the path.
+ */
+static void set_within(const struct weft_capture_ring *r, uint64_t within)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->offered; i++)
+		if (r->put[i])
+			r->put[i]->within = within;
+}
+
+void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
+			   uint64_t now)
+{
+	uint64_t time;
+	struct weft_tap_target *t = target_enter(tap, &time);
+	unsigned int i;
+
+	if (!t)
+		return;
+	for (i = 0; i < n; i++)
+		ring_offered(t->ring, copy_frame(t, pkts[i], time, WEFT_PCAPNG_IN));
+	set_within(t->ring, time - t->offset > now ? time - t->offset - now : 0);
+	target_leave(tap, n);
 }
 
 static void copy_pieces(uint8_t *to, const struct iovec *iov, uint32_t len)
@@ -232,20 +276,18 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 			r->len = len;
 			r->direction = direction;
 			r->time_ns = time;
+			r->within = 0;
 			copy_pieces(r->data, iov, caplen);
 		}
 	}
-	ring_offered(t->ring);
+	ring_offered(t->ring, NULL);
 }
 
 void weft_tap_copied(struct weft_tap *tap, unsigned int n)
 {
-	struct weft_tap_target *t = tap->in_use;
+	const struct weft_platform *pf = tap->platform;
+	uint64_t now = pf->now(pf->arg);
 
-	ring_commit(t->ring, n);
-	if (t->written_by_lane)
-		t->written_by_lane(t->capture);
-	tap->in_use = NULL;
-	/* Release: after all changes of ring and filter. */
-	atomic_store_explicit(&tap->busy, false, memory_order_release);
+	set_within(tap->in_use->ring, now > tap->offered_at ? now - tap->offered_at : 0);
+	target_leave(tap, n);
 }

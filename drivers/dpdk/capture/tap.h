@@ -57,6 +57,7 @@ struct weft_tap {
 	/* Of the lane's thread. */
 	struct weft_recorder *recorder; /**< NULL = none */
 	struct weft_tap_target *in_use; /**< between offer() and taken() */
+	uint64_t offered_at;
 	/**
 	 * NULL = no capture. Other threads remove it, and then wait until the lane is not `busy`.
 	 */
@@ -76,6 +77,9 @@ struct weft_tap {
 
 void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		   enum weft_pcapng_direction direction);
+/** As weft_tap_copy(), for received frames. @param now  as in weft_tap_arrived() */
+void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
+			   uint64_t now);
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
 /** A message record, in pieces, instead of a burst of frames. */
 void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned int num,
@@ -109,7 +113,10 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		weft_tap_copied(tap, n);
 }
 
-/** Received frames: weft_tap_offer() and weft_tap_taken() in one, with less to check. */
+/**
+ * Received frames: weft_tap_offer() and weft_tap_taken() in one, with less to check.
+ * @param now  a time before the port was polled
+ */
 static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts,
 				    unsigned int n, uint64_t now)
 {
@@ -117,11 +124,8 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 		return;
 	if (tap->recorder)
 		weft_recorder_add(tap->recorder, pkts, n, WEFT_PCAPNG_IN, now);
-	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed))) {
-		weft_tap_copy(tap, pkts, n, WEFT_PCAPNG_IN);
-		if (tap->in_use)
-			weft_tap_copied(tap, n);
-	}
+	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed)))
+		weft_tap_copy_arrived(tap, pkts, n, now);
 }
 
 /** A lane has failed or is given up: the recorders' frames are written to a file. */
@@ -141,6 +145,8 @@ struct weft_capture_record {
 	uint32_t caplen, len;
 	uint32_t direction; /**< enum weft_pcapng_direction */
 	uint64_t time_ns;
+	/** ns; a frame was sent within this after its time, or looked for within this before it */
+	uint64_t within;
 	uint64_t dropped; /**< since the previous record */
 	uint8_t data[];
 };
@@ -158,6 +164,7 @@ struct weft_capture_ring {
 	_Alignas(64) _Atomic uint64_t head;
 	uint64_t tail_seen;
 	struct weft_capture_mark now, done, mark[WEFT_CAPTURE_BURST];
+	struct weft_capture_record *put[WEFT_CAPTURE_BURST]; /**< of the burst; NULL = none */
 	unsigned int offered;
 	/** of the committed frames; other threads read it */
 	_Atomic uint64_t seen, dropped;

@@ -205,7 +205,7 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 		return;
 	}
 	weft_capture_describe(s->name, r->data, s->link == WEFT_PCAPNG_ETHERNET ? r->caplen : 0,
-			      comment, sizeof(comment));
+			      r->within, comment, sizeof(comment));
 	weft_pcapng_packet(&c->out, &p);
 	s->records++;
 	if (c->out.error)

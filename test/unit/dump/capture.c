@@ -569,6 +569,52 @@ static void frames_are_whole_while_the_lane_goes_on(void **state)
 	weft_tap_close(tap);
 }
 
+static uint64_t fake_now;
+
+static uint64_t fake_clock(void *arg)
+{
+	(void)arg;
+	return fake_now;
+}
+
+/* A thread loses its core between the port's call and the clock: the capture has the bounds. */
+static void a_time_that_is_not_exact_has_its_bound_in_the_file(void **state)
+{
+	static const struct weft_platform fake = {.now = fake_clock};
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	uint64_t within[4] = {0};
+	unsigned int n = 0;
+	struct dump_frame frame;
+	struct weft_tap *tap;
+	struct dump_file *f;
+	char why[400];
+
+	(void)state;
+	conf.capture = file;
+	tap = weft_tap_open(&port, &fake, 1, &conf);
+	fake_now = 1000000;
+	weft_tap_offer(tap, &m, 1, WEFT_PCAPNG_OUT, fake_now);
+	fake_now += 5000000;
+	weft_tap_taken(tap, 1);
+	weft_tap_arrived(tap, &m, 1, fake_now - 3000000);
+	weft_tap_offer(tap, &m, 1, WEFT_PCAPNG_OUT, fake_now - 3000000);
+	weft_tap_taken(tap, 1);
+	weft_tap_arrived(tap, &m, 1, fake_now - 9000);
+	weft_tap_close(tap);
+	stop(&(struct weft_capture_state){0});
+	f = dump_file_open(file, 0, why, sizeof(why));
+	assert_non_null(f);
+	while (dump_file_next(f, &frame) && n < 4)
+		within[n++] = frame.within;
+	dump_file_close(f);
+	assert_int_equal(n, 4);
+	assert_int_equal(within[0], 5000000);
+	assert_int_equal(within[1], 3000000);
+	assert_int_equal(within[2], 0);
+	assert_int_equal(within[3], 0);
+	rte_pktmbuf_free(m);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -608,6 +654,7 @@ int main(void)
 		cmocka_unit_test(errors_do_not_fill_the_disk),
 		cmocka_unit_test(a_signal_handler_may_write_a_file),
 		cmocka_unit_test(frames_are_whole_while_the_lane_goes_on),
+		cmocka_unit_test(a_time_that_is_not_exact_has_its_bound_in_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

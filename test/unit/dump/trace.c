@@ -12,6 +12,7 @@
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
+#include "dump/host.h"
 #include "dump/trace.h"
 
 #define FRAMES 600u
@@ -391,6 +392,99 @@ static void a_longer_path_of_a_busy_host_is_proved_by_its_polls(void **state)
 		assert_int_not_equal(a[i].fault, FAULT_DELAY);
 }
 
+/* A received frame. @return the time of a poll that did not find it, after BEGIN; 0 = none */
+static uint64_t not_found(struct trace *t, uint16_t iface, uint16_t port, bool sockets,
+			  uint64_t within, uint64_t time)
+{
+	const struct dump_frame frame = {
+		.iface = iface, .worker = 1, .within = within, .sockets = sockets, .way = DUMP_IN};
+	const struct dump_view view = {.dst_port = port};
+	uint64_t at = trace_polled(t, &frame, &view, BEGIN + time);
+
+	return at ? at - BEGIN : 0;
+}
+
+/* The clock is read after the poll: the worker may have lost its core in between. */
+static void a_poll_is_earlier_than_the_time_of_its_frames(void **state)
+{
+	struct trace *t = trace_make(1);
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(t);
+	assert_int_equal(not_found(t, 0, 0, false, 5000000, 10000000), 0);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 11000000), 5000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 12000000), 11000000);
+	assert_int_equal(not_found(t, 0, 0, false, UINT64_MAX, 13000000), 12000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 14000000), 0);
+	/* A full burst is no end: the poll before it found less than there was. */
+	for (i = 0; i < 32; i++)
+		not_found(t, 0, 0, false, 0, 15000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 16000000), 14000000);
+	trace_free(t);
+}
+
+/* A poll of a lane over sockets reads one of them, and few datagrams. */
+static void a_poll_of_a_socket_proves_nothing_about_others(void **state)
+{
+	struct trace *t = trace_make(1);
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(t);
+	not_found(t, 0, 1, true, 0, 10000000);
+	assert_int_equal(not_found(t, 0, 1, true, 0, 11000000), 10000000);
+	assert_int_equal(not_found(t, 0, 2, true, 0, 12000000), 0);
+	not_found(t, 1, 1, true, 0, 13000000);
+	not_found(t, 1, 1, true, 0, 14000000);
+	assert_int_equal(not_found(t, 0, 2, true, 0, 15000000), 12000000);
+	for (i = 0; i < 4; i++)
+		not_found(t, 0, 1, true, 0, 16000000);
+	assert_int_equal(not_found(t, 0, 1, true, 0, 17000000), 11000000);
+	trace_free(t);
+}
+
+/* ---- frames that are overtaken -------------------------------------------------------------- */
+
+#define BEHIND 20u
+
+/* Now and then a burst of BEHIND frames comes after the next frame. @return what is named */
+static unsigned int overtaken(unsigned int times, struct trace_anomaly *a)
+{
+	struct trace *t = trace_make(2);
+	struct built b[BEHIND], next;
+	uint32_t i, n;
+
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		next = build(0, i, 200);
+		record(t, &next, 0, DUMP_OUT, next.sent);
+		if (i >= 100 && i < 100 + 50 * times && i % 50 < BEHIND) {
+			b[i % 50] = next;
+			continue;
+		}
+		record(t, &next, 1, DUMP_IN, next.sent + WAY_NS);
+		for (n = 0; i >= 100 && i < 100 + 50 * times && i % 50 == BEHIND && n < BEHIND; n++)
+			record(t, &b[n], 1, DUMP_IN, next.sent + WAY_NS + 1 + n);
+	}
+	trace_end(t);
+	n = trace_verdicts(a, trace_anomalies(t, a));
+	trace_free(t);
+	return n;
+}
+
+static void a_burst_that_is_late_once_is_an_observation(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+
+	(void)state;
+	assert_int_equal(overtaken(1, a), 0);
+	assert_int_equal(a[0].fault, FAULT_REORDERING);
+	assert_int_equal(overtaken(3, a), 0);
+	assert_int_equal(overtaken(4, a), 1);
+	assert_int_equal(a[0].fault, FAULT_REORDERING);
+}
+
 /* ---- losses that another fault explains ----------------------------------------------------- */
 
 /* The path's MTU falls, and a new connection between the same ports searches for it. */
@@ -644,6 +738,9 @@ int main(void)
 		cmocka_unit_test(little_loss_is_an_observation),
 		cmocka_unit_test(a_silence_is_the_hosts_if_frames_then_come_at_once),
 		cmocka_unit_test(a_longer_path_of_a_busy_host_is_proved_by_its_polls),
+		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
+		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
+		cmocka_unit_test(a_burst_that_is_late_once_is_an_observation),
 		cmocka_unit_test(a_later_connection_meets_the_same_mtu),
 		cmocka_unit_test(the_last_frames_of_a_lane_meet_its_hole),
 		cmocka_unit_test(one_capture_names_no_fault),
