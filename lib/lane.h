@@ -211,6 +211,15 @@ struct weft_lane_comp {
 typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, size_t length,
 				  struct weft_lane_comp *comp);
 
+/**
+ * The key of an endpoint's further connections: weft_lane_ops.ep_export(). In memory of
+ * base/secret.h.
+ */
+struct weft_lane_key {
+	const struct weft_lane_ops *ops; /**< of the lane_ep that it is from */
+	uint64_t bytes[16];              /**< the driver's */
+};
+
 #define WEFT_LANE_KEEP 1 /**< receive callback: it keeps the buffer; release() follows later */
 
 /**
@@ -504,6 +513,29 @@ struct weft_lane_ops {
 	 * run; WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */
 	int (*ep_flush)(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
+
+	/* ---- further connections of an endpoint whose frames are sealed, optional, all or none */
+	/**
+	 * Write the key of further connections between the same two workers. Both ends of a lane_ep
+	 * that is up, or has been, get the same key, and no other process has it. It serves all
+	 * ifaces with the same ep_export().
+	 * @return 0; -ENOTSUP: frames are not sealed; -ENOTCONN; -EIO
+	 */
+	int (*ep_export)(struct weft_lane_ep *lane_ep, struct weft_lane_key *key);
+	/**
+	 * Accept connections that are made with @p key, until key_forget() or close(). The key
+	 * stays in its place until then. Has no effect the second time. @return 0 or -ENOMEM
+	 */
+	int (*key_accept)(struct weft_lane_iface *iface, const struct weft_lane_key *key);
+	/** Lane_eps that exist already stay. */
+	void (*key_forget)(struct weft_lane_iface *iface, const struct weft_lane_key *key);
+	/** ep_connect() for lane @p lane of the endpoint with @p key, which the peer accepts. */
+	int (*ep_connect_key)(struct weft_lane_iface *iface, const void *addr, size_t len,
+			      void *user, const struct weft_lane_key *key, uint8_t lane,
+			      struct weft_lane_ep **lane_ep);
+	/** Are the frames of @p lane_ep sealed with keys derived from @p key, for lane @p lane? */
+	bool (*ep_has_key)(const struct weft_lane_ep *lane_ep, const struct weft_lane_key *key,
+			   uint8_t lane);
 
 	/* ---- failover, optional, all three or none: without them a lane that fails ends its ep */
 	/**

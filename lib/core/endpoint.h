@@ -118,6 +118,8 @@ struct weft_ep {
 	char remote_name[64];
 	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
 	struct weft_failover *failover; /* NULL = it never had a second lane */
+	/* of all lanes but the first connection; NULL: they are plain, or make keys of their own */
+	struct weft_lane_key *lane_key;
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback */
 	struct weft_texts texts; /* of queries */

@@ -157,6 +157,8 @@ static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		weft_lane_bind(ep, 0, lane_ep);
 	else if (!wu->leader)
 		wu->attach[0] = WEFT_ATTACH_AWAIT;
+	if (!wu->leader && weft_lanes_make_key(ep) < 0)
+		return;
 	weft_ep_timer_at(ep, wu->deadline);
 	send_rep(ep);
 }

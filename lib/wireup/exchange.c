@@ -109,6 +109,7 @@ void weft_wireup_drop(struct weft_ep *ep)
 	if (wu && wu->boot && ep->lanes[0].lane_ep != wu->boot)
 		weft_lane_ep_destroy(ep->worker, wu->boot);
 	wireup_free(ep);
+	weft_lanes_drop_key(ep);
 	ep->lanes_up = 0;
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		lane_ep = ep->lanes[i].lane_ep;

@@ -267,7 +267,7 @@ static void lane_connect(struct weft_ep *ep, unsigned int n)
 			retry_later(ep, n);
 		return;
 	}
-	if (iface->ops->ep_connect(iface, l->addr, l->addr_len, ep, &lane_ep) < 0) {
+	if (weft_lane_connect(ep, n, iface, l->addr, l->addr_len, &lane_ep) < 0) {
 		retry_later(ep, n);
 		return;
 	}
@@ -411,7 +411,8 @@ static bool may_attach(const struct weft_ep *ep, struct weft_lane_ep *lane_ep, u
 	       !weft_failover_leads(ep) && l->life == WEFT_LANE_GONE &&
 	       weft_lane_newer(epoch, l->epoch) && !lane_ep->user &&
 	       lane_ep->iface == iface_of(ep, n) &&
-	       (!ops->ep_is_from || ops->ep_is_from(lane_ep, l->addr, l->addr_len));
+	       (!ops->ep_is_from || ops->ep_is_from(lane_ep, l->addr, l->addr_len)) &&
+	       weft_lane_has_key(ep, n, lane_ep);
 }
 
 bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/probe.h"
+#include "base/secret.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"
@@ -190,6 +191,102 @@ static bool link_needed(const struct weft_ep *ep, unsigned int n)
 	       wu->local[wu->map[n].pair.local].features & WEFT_LANE_F_TO_EP;
 }
 
+/* ------------------------------------------------------------------ the key of further lanes */
+
+/* Do connections over @p iface use the key? An interface of another driver makes its own keys. */
+static bool uses_key(const struct weft_ep *ep, const struct weft_lane_iface *iface)
+{
+	return ep->lane_key && iface->ops->ep_export == ep->lane_key->ops->ep_export;
+}
+
+static bool has_further_lane(const struct weft_wireup *wu)
+{
+	unsigned int i;
+
+	for (i = 1; i < WEFT_MAX_LANES; i++)
+		if (wu->map[i].max_frag != 0)
+			return true;
+	return false;
+}
+
+/* The peer connects: over the interfaces of the map, lane 0's included, because it may die. */
+static int accept_key(struct weft_ep *ep)
+{
+	struct weft_lane_iface *iface;
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		if (ep->wireup->map[i].max_frag == 0)
+			continue;
+		iface = weft_map_iface(ep, i);
+		rc = uses_key(ep, iface) ? iface->ops->key_accept(iface, ep->lane_key) : 0;
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int make_key(struct weft_ep *ep)
+{
+	struct weft_lane_ep *first = ep->lanes[0].lane_ep;
+	struct weft_lane_key *key;
+	int rc;
+
+	if (!first || !first->ops->ep_export || !has_further_lane(ep->wireup))
+		return 0;
+	key = weft_secret_alloc(sizeof(*key));
+	if (!key)
+		return -ENOMEM;
+	key->ops = first->ops;
+	rc = first->ops->ep_export(first, key);
+	if (rc < 0) {
+		weft_secret_free(key, sizeof(*key));
+		return rc == -ENOTSUP ? 0 : rc;
+	}
+	ep->lane_key = key;
+	return ep->wireup->leader ? 0 : accept_key(ep);
+}
+
+int weft_lanes_make_key(struct weft_ep *ep)
+{
+	int rc = ep->lane_key ? 0 : make_key(ep);
+
+	/* Lanes without the key would not prove that the peer has attached them. */
+	if (rc < 0)
+		weft_ep_fail(ep, rc, "no key for further lanes to %s: %s", ep->remote_name,
+			     weft_strerror(rc));
+	return rc;
+}
+
+void weft_lanes_drop_key(struct weft_ep *ep)
+{
+	struct weft_worker *w = ep->worker;
+	unsigned int i;
+
+	if (!ep->lane_key)
+		return;
+	for (i = 0; i < w->num_ifaces; i++)
+		if (uses_key(ep, w->ifaces[i]))
+			w->ifaces[i]->ops->key_forget(w->ifaces[i], ep->lane_key);
+	weft_secret_free(ep->lane_key, sizeof(*ep->lane_key));
+	ep->lane_key = NULL;
+}
+
+int weft_lane_connect(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
+		      const void *addr, size_t len, struct weft_lane_ep **lane_ep)
+{
+	if (!uses_key(ep, iface))
+		return iface->ops->ep_connect(iface, addr, len, ep, lane_ep);
+	return iface->ops->ep_connect_key(iface, addr, len, ep, ep->lane_key, (uint8_t)n, lane_ep);
+}
+
+bool weft_lane_has_key(const struct weft_ep *ep, unsigned int n, const struct weft_lane_ep *lane_ep)
+{
+	return !uses_key(ep, lane_ep->iface) ||
+	       lane_ep->ops->ep_has_key(lane_ep, ep->lane_key, (uint8_t)n);
+}
+
 /* ------------------------------------------------------------------ further lanes */
 
 bool weft_lanes_settled(const struct weft_ep *ep)
@@ -235,7 +332,7 @@ static void open_lane(struct weft_ep *ep, unsigned int n)
 	int rc;
 
 	wu->attach[n] = WEFT_ATTACH_OPENING;
-	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &lane_ep);
+	rc = weft_lane_connect(ep, n, iface, remote->addr, remote->addr_len, &lane_ep);
 	if (rc < 0) {
 		weft_lane_leave_out(ep, n, weft_strerror(rc), true);
 		return;
@@ -263,6 +360,8 @@ void weft_lanes_start(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 	unsigned int i;
 
+	if (weft_lanes_make_key(ep) < 0)
+		return;
 	wu->map_final = true;
 	wu->attach_deadline = ep->worker->now + ep->worker->ctx->conf->lane.connect_timeout_ns;
 	for (i = 1; i < WEFT_MAX_LANES; i++)
@@ -411,7 +510,8 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	}
 	if (wu && !lane_ep->user && wu->attach[n] == WEFT_ATTACH_AWAIT && !ep->lanes[n].lane_ep &&
 	    lane_ep->iface == weft_map_iface(ep, n) &&
-	    weft_lane_ep_is_from(lane_ep, &wu->remote.ifaces[wu->map[n].pair.remote])) {
+	    weft_lane_ep_is_from(lane_ep, &wu->remote.ifaces[wu->map[n].pair.remote]) &&
+	    weft_lane_has_key(ep, n, lane_ep)) {
 		wu->attach[n] = WEFT_ATTACH_NONE;
 		weft_lane_bind(ep, n, lane_ep);
 		weft_lane_answer_attach(ep, lane_ep, n, 0);
@@ -462,6 +562,7 @@ void weft_links_reset(struct weft_ep *ep)
 	struct weft_lane_ep *boot = wu->boot;
 	unsigned int i;
 
+	weft_lanes_drop_key(ep);
 	wu->boot = NULL;
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		wu->attach[i] = WEFT_ATTACH_NONE;

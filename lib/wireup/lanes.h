@@ -8,11 +8,13 @@
 #define WEFT_WIREUP_LANES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct weft_address;
 struct weft_ep;
 struct weft_lane_ep;
+struct weft_lane_iface;
 struct weft_records;
 struct weft_wireup_msg;
 struct weft_worker;
@@ -28,6 +30,19 @@ struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
 /** Send ATTACHED, for connection number @p epoch of the lane. */
 void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
 			     uint16_t epoch);
+/**
+ * Lane 0 is connected, and the map is made. If lane 0 is sealed, all further connections of the
+ * endpoint need the key that it gives. The end that accepts them has the key before the other end
+ * knows the map. @return 0, or an error: the ep has failed
+ */
+int weft_lanes_make_key(struct weft_ep *ep);
+void weft_lanes_drop_key(struct weft_ep *ep);
+/** Connect a further lane, or a lane again. As ep_connect(). */
+int weft_lane_connect(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
+		      const void *addr, size_t len, struct weft_lane_ep **lane_ep);
+/** Was @p lane_ep connected as lane @p n of @p ep? ATTACH alone does not prove it. */
+bool weft_lane_has_key(const struct weft_ep *ep, unsigned int n,
+		       const struct weft_lane_ep *lane_ep);
 /** The map is agreed: open or await the further lanes. */
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);

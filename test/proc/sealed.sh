@@ -15,7 +15,7 @@ here=$(dirname "$0")
 head -c 32 /dev/urandom >"$dir/key"
 head -c 32 /dev/urandom >"$dir/other"
 chmod 600 "$dir/key" "$dir/other"
-link rail0 9000 10.98.1 || exit 1
+link rail0 9000 10.98.1 && link rail1 9000 10.98.2 || exit 1
 
 packet="blocksz=16384,framesz=16384,framecnt=256"
 memif_pair() { new_pair "$1"; }
@@ -58,6 +58,39 @@ opens() {
 	both "$1" "JOB_KEY=$dir/key SEAL_DH=n CAPTURE=$dir/frames.pcapng $2" -t tag_bw,tag_lat \
 		-s 8,5000,300k -n 50 -V || return 1
 	python3 "$here/unseal.py" "$dir/frames.pcapng" "$dir/key"
+}
+
+# rail_returns: two rails of an idle endpoint, of which one is down for a while. The reader opens
+# all frames: further lanes, and the lane that is back, have keys that follow from the first lane's.
+rail_returns() {
+	local rc=0
+	udp_pair
+	lanes="udp:rail0;udp:rail1"
+	rm -f "$dir/frames.pcapng" "$dir/slow"
+	mkfifo "$dir/slow"
+	export WEFT_JOB_KEY=$dir/key WEFT_SEAL_DH=n
+	start_server "$cat" -l || return 1
+	: >"$dir/client.err"
+	WEFT_CAPTURE=$dir/frames.pcapng client "$cat" <"$dir/slow" &
+	client_pid=$!
+	exec 9>"$dir/slow"
+	unset WEFT_JOB_KEY WEFT_SEAL_DH
+	echo first >&9
+	until_said "$dir/server.out" first $client_pid || rc=1
+	ip -n "${ns[0]}" link set rail1 down
+	until_said "$dir/client.err" "udp:rail1 .*link lost" $client_pid || rc=1
+	sleep 2 # the lane is given up
+	ip -n "${ns[0]}" link set rail1 up
+	until_said "$dir/client.err" "udp:rail1 .*is back|lane 1 .* is back" $client_pid || rc=1
+	sleep 1
+	echo second >&9
+	exec 9>&-
+	wait $client_pid || rc=1
+	server_code || rc=1
+	cat "$dir/client.err"
+	grep -q second "$dir/server.out" && [ $rc = 0 ] || return 1
+	python3 "$here/unseal.py" "$dir/frames.pcapng" "$dir/key" | tee "$dir/opened" || return 1
+	grep -E '^exchange 2: [12], exchange 3: [2-9]' "$dir/opened"
 }
 
 # dumped ARGS...: weft-dump of the client's capture, with the code that it ends with.
@@ -189,6 +222,8 @@ done
 if python3 -c 'import cryptography' 2>/dev/null; then
 	check "another reader opens all frames of packet sockets" opens packet SEAL=encrypt
 	check "another reader opens all frames of UDP sockets, auth" opens udp SEAL=auth
+	# @behaviour Y86
+	check "further lanes, and one that is back, have keys of the first one" rail_returns
 fi
 check "weft-dump opens a capture with the key log" key_log packet SEAL=encrypt
 check "weft-dump opens a capture over changes of the keys" key_log udp \

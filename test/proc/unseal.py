@@ -4,8 +4,10 @@
 
 An independent reader of doc/sealing.md and doc/wire.md, with the package cryptography. The ends
 must make their keys without X25519 (WEFT_SEAL_DH=n). It prints the number of frames of each type.
-It fails if a frame does not open, if a number comes twice, or if a frame behind the handshake is
-plain. Exit code 77: the package is not there.
+It also prints the number of connections by their exchange: 2, or 3 for the further lanes of an
+endpoint, whose keys follow from those of its first lane. It fails if a frame does not open, if a
+number comes twice, or if a frame behind the handshake is plain. Exit code 77: the package is not
+there.
 """
 
 import collections
@@ -34,33 +36,46 @@ class Job:
     """The keys of all connections, from the hellos of the capture."""
 
     def __init__(self, key):
-        self.root = vectors.extract(bytes(32), key)
-        self.mac_key = vectors.expand(self.root, b'weft hello mac 1', 32)
-        self.key_id = vectors.expand(self.root, b'weft key id 1', 8)
-        self.hellos, self.keys = {}, {}
+        self.roots = {}
+        self.job = self.add(key)
+        self.hellos, self.keys, self.exchanges = {}, {}, collections.Counter()
 
-    def check(self, body):
-        assert body[74] == 2, 'exchange %d: this reader has exchange 2 only' % body[74]
-        assert body[80:88] == self.key_id, 'another job key'
+    def add(self, key):
+        """A key of exchanges, by its id: the job key, or the exporter secret of a connection."""
+        root = vectors.extract(bytes(32), key)
+        key_id = vectors.expand(root, b'weft key id 1', 8)
+        self.roots[key_id] = root
+        return key_id
+
+    def check(self, version, kind, answered, body):
+        """@return the root of its keys"""
+        assert body[74] in (2, 3), 'exchange %d: this reader has 2 and 3 only' % body[74]
+        assert body[80:88] in self.roots, 'another job key'
+        assert (body[74] == 2) == (body[80:88] == self.job), 'the key of another exchange'
+        root = self.roots[body[80:88]]
+        mac_key = vectors.expand(root, b'weft hello mac 1', 32)
+        assert body[136:152] == vectors.hello_mac(mac_key, version, kind, answered, body)
+        return root
 
     def hello(self, version, body):
-        self.check(body)
-        assert body[136:152] == vectors.hello_mac(self.mac_key, version, 1, bytes(16), body)
+        self.check(version, 1, bytes(16), body)
         # The connection that the sender gives itself.
         self.hellos[number(body, 0, 4)] = body
 
     def ack(self, version, to, body):
         """Of the connection @to of the initiator."""
         hello = self.hellos[to]
-        self.check(body)
-        assert body[136:152] == vectors.hello_mac(self.mac_key, version, 2, hello[136:152], body)
+        root = self.check(version, 2, hello[136:152], body)
         both = hashlib.sha256(vectors.hello_hash(version, 1, hello) +
                               vectors.hello_hash(version, 2, body)).digest()
         token = number(hello, 4, 4)
-        back = vectors.expand(self.root, b'weft responder 1' + both, 32)
+        if (to, token) not in self.keys:
+            self.exchanges[body[74]] += 1
+        self.add(vectors.expand(root, b'weft exporter 1' + both, 32))
+        back = vectors.expand(root, b'weft responder 1' + both, 32)
         self.keys[to, token] = (back, hello[72])
         self.keys[number(body, 0, 4), number(body, 4, 4)] = \
-            (vectors.expand(self.root, b'weft initiator 1' + both, 32), hello[72])
+            (vectors.expand(root, b'weft initiator 1' + both, 32), hello[72])
 
 
 def opened(secret, mode, lane):
@@ -113,6 +128,7 @@ def main():
         job = Job(f.read())
     count, messages = read(sys.argv[1], job)
     print(', '.join('%s %d' % item for item in sorted(count.items())), '; messages', messages)
+    print(', '.join('exchange %d: %d' % item for item in sorted(job.exchanges.items())))
     return 0 if count['DATA'] > 0 and count['ACK'] > 0 and messages > 0 else 1
 
 

@@ -21,6 +21,7 @@ struct scene_conf {
 	struct sim_link up;          /**< all zero: 10 Gbit/s, 5 us */
 	struct sim_port_params port; /**< the rest of a port */
 	const char *config;
+	const uint8_t *job_key;               /**< of all nodes; NULL = plain frames */
 	const char *node_config[SCENE_NODES]; /**< instead of config */
 	bool lazy;                            /**< make ports, but no nodes */
 };

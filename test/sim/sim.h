@@ -250,6 +250,7 @@ struct sim_node_params {
 	 * defaults
 	 */
 	const char *config;
+	const uint8_t *job_key; /**< 32 bytes; NULL = plain frames */
 	enum weft_thread_mode thread_mode;
 	unsigned int flags; /**< WEFT_WORKER_F_* */
 	/** See struct weft_worker_params. */

@@ -48,6 +48,7 @@ static const struct weft_lane_driver sim_driver = {
 	.open = sim_open,
 	.options = "",
 	.captures = true,
+	.seals = true,
 	.boot = &weft_raw_boot_ops,
 	.mem_register = weft_raw_mem_register,
 	.mem_deregister = weft_raw_mem_deregister,
@@ -111,6 +112,7 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	if (ret)
 		return ret;
 	cp.config = config;
+	cp.job_key = params->job_key;
 	drivers[2] = params->driver;
 	node->host.pump = params->pump;
 	making = node;

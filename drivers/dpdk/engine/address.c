@@ -546,6 +546,18 @@ void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE])
 		 mac[2], mac[3], mac[4], mac[5]);
 }
 
+void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size)
+{
+	char ip[INET6_ADDRSTRLEN];
+
+	raw_ip_text(iface, iface->rx_filter.ip, ip, sizeof(ip));
+	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
+	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
+		snprintf(text, size, "%s", raw_ip_hint(iface));
+	else
+		snprintf(text, size, ", and that ip=%s is this NIC's own (clouds drop others)", ip);
+}
+
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 {
 	const struct weft_frame_port *port = c->iface->port;

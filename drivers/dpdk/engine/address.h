@@ -48,6 +48,8 @@ const char *raw_ip_hint(const struct raw_iface *iface);
 
 /* A host's address, by the number by which the engine knows it. */
 void raw_ip_text(const struct raw_iface *iface, uint32_t ip, char *buf, size_t size);
+/* The end of an error text: the host's own address may be the reason why no answer comes. */
+void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size);
 void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE]);
 /* The peer's address, human-readable. @return @p buf */
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);

@@ -349,6 +349,13 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_check = raw_ep_check,
 	.ep_waits_for = raw_ep_waits_for,
 	.ep_flush = raw_ep_flush,
+#if WEFT_HAVE_SEAL
+	.ep_export = raw_ep_export,
+	.key_accept = raw_key_accept,
+	.key_forget = raw_key_forget,
+	.ep_connect_key = raw_ep_connect_key,
+	.ep_has_key = raw_ep_has_key,
+#endif
 	.ep_seen = raw_ep_seen,
 	.ep_quiesce = raw_ep_quiesce,
 	.ep_reap = raw_ep_reap,

@@ -22,6 +22,7 @@
 #include "engine/lifetime.h"
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
+#include "engine/sealed.h"
 #include "engine/tx.h"
 #include "engine/window.h"
 #include "frame/frame.h"
@@ -30,6 +31,13 @@
 
 int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		   struct weft_lane_ep **lane_ep)
+{
+	return raw_ep_connect_key(base, addr, len, user, NULL, 0, lane_ep);
+}
+
+/* @param key  NULL: the connection makes its keys from the job key, if there is one */
+int raw_ep_connect_key(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		       const struct weft_lane_key *key, uint8_t lane, struct weft_lane_ep **lane_ep)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_addr a;
@@ -47,6 +55,11 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	c = raw_conn_new(iface, false);
 	if (!c)
 		return -ENOMEM;
+	c->state = RAW_RESOLVE;
+	if (key && !raw_sealed_further(c, key, lane)) {
+		raw_conn_free(c);
+		return -ENOMEM;
+	}
 	c->base.user = user;
 	raw_state_peer(c, a.ip);
 	c->hop_ip = hop;

@@ -20,6 +20,9 @@
 
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 		   struct weft_lane_ep **lane_ep);
+int raw_ep_connect_key(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
+		       const struct weft_lane_key *key, uint8_t lane,
+		       struct weft_lane_ep **lane_ep);
 void raw_ep_destroy(struct weft_lane_ep *lane_ep);
 void raw_ep_check(struct weft_lane_ep *lane_ep);
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);

@@ -358,19 +358,6 @@ static void resolve_text(const struct raw_conn *c, double s, char *text, size_t 
 				   "and gw=, without any ARP give neigh=");
 }
 
-/* The end of an error text: the host's own address may be the reason why no answer comes. */
-static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
-{
-	char ip[INET6_ADDRSTRLEN];
-
-	raw_ip_text(iface, iface->rx_filter.ip, ip, sizeof(ip));
-	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
-	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
-		snprintf(text, size, "%s", raw_ip_hint(iface));
-	else
-		snprintf(text, size, ", and that ip=%s is this NIC's own (clouds drop others)", ip);
-}
-
 void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t size)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
@@ -379,7 +366,7 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 	double s = (double)(iface->live_clock - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
-	own_ip_text(iface, own, sizeof(own));
+	raw_own_ip_text(iface, own, sizeof(own));
 	weft_frame_port_link_text(iface->port, link, sizeof(link));
 	if (!iface->port->ops->link_up(iface->port))
 		snprintf(text, size, "%s: %s could not be reached in %.1f s: %s", iface->base.name,
@@ -520,11 +507,14 @@ void raw_hello_answer(struct raw_conn *c)
 /* @return false: the HELLO has been refused. Only this end's log has the exact reason. */
 static bool seals_alike(struct raw_iface *iface, const struct weft_frame_view *v)
 {
+	enum weft_hello_verdict verdict = WEFT_HELLO_PLAIN;
 	char ip[INET6_ADDRSTRLEN];
 
-	if (iface->seal && raw_sealed_check_hello(iface, v) == WEFT_HELLO_OK)
+	if (iface->seal)
+		verdict = raw_sealed_check_hello(iface, v);
+	else if (v->body_len < WEFT_EXCHANGE_BODY)
 		return true;
-	if (!iface->seal && v->body_len < WEFT_EXCHANGE_BODY)
+	if (verdict == WEFT_HELLO_OK)
 		return true;
 	if (!iface->seal) {
 		raw_count(iface, RAW_SEAL_HELLO_PLAIN);
@@ -534,7 +524,8 @@ static bool seals_alike(struct raw_iface *iface, const struct weft_frame_view *v
 				 "frames: give both ends the same WEFT_JOB_KEY, or none",
 				 iface->base.name, ip);
 	}
-	raw_reset_send(iface, v, WEFT_RESET_SEAL);
+	raw_reset_send(iface, v,
+		       verdict == WEFT_HELLO_ENDED ? WEFT_RESET_UNKNOWN : WEFT_RESET_SEAL);
 	return false;
 }
 

@@ -29,6 +29,7 @@
 #include "frame/parse.h"
 #include "seal/cipher.h"
 #include "seal/exchange.h"
+#include "seal/keyring.h"
 #include "seal/sealed.h"
 
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
@@ -42,11 +43,14 @@ static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN, "head");
 static_assert(WEFT_CIPHER_TAG_LEN == WEFT_FRAME_TAG_LEN, "tag");
 static_assert(WEFT_SEALED_SLOTS_MAX == WEFT_FRAME_PATHS_MAX, "a slot for each path");
+static_assert(sizeof(struct weft_exchange_key) <= RTE_SIZEOF_FIELD(struct weft_lane_key, bytes),
+	      "the driver's part");
 
 struct raw_seal {
 	struct weft_cipher *cipher;
 	struct weft_exchange_key *key; /* of the job */
 	struct weft_exchange_conf conf;
+	struct weft_keyring further; /* keys of further lanes, with which peers may connect */
 	struct weft_log_limit refused_log;
 	uint64_t rekey_ns; /* 0 = no limit */
 	const int *keylog; /* NULL: keys are not logged */
@@ -55,6 +59,7 @@ struct raw_seal {
 /* The exchange, while the connection is made. Memory of keys. */
 struct offer {
 	struct weft_exchange x;            /* initiator */
+	struct weft_exchange_key key;      /* initiator of a further lane */
 	uint8_t hello[WEFT_EXCHANGE_BODY]; /* ours; responder: the peer's, its cookie included */
 	uint8_t ack[WEFT_EXCHANGE_BODY];   /* responder */
 	uint64_t at;                       /* live_clock */
@@ -68,8 +73,11 @@ struct raw_sealed {
 	uint64_t probe_at;        /* iface->now of the next probe that confirms a key */
 	uint16_t probe;           /* id of such probes: another one for each key */
 	bool gone;                /* the peer reads GONE */
-	bool farewell_due;        /* the present one has the last key */
-	uint32_t key_from;        /* first sequence that this end may have sealed with its key */
+	bool further;             /* a lane of an endpoint that is not its first connection */
+	uint8_t lane;
+	uint8_t key_id[WEFT_KEY_ID_LEN];
+	bool farewell_due; /* the present one has the last key */
+	uint32_t key_from; /* first sequence that this end may have sealed with its key */
 };
 
 /* ---------------------------------------------------------------- an iface */
@@ -111,8 +119,51 @@ void raw_seal_close(struct raw_iface *iface)
 		return;
 	weft_cipher_destroy(s->cipher);
 	weft_secret_free(s->key, sizeof(*s->key));
+	weft_keyring_fini(&s->further);
 	free(s);
 	iface->seal = NULL;
+}
+
+/* ---------------------------------------------------------------- keys of further lanes */
+
+static const struct weft_exchange_key *exchange_key(const struct weft_lane_key *key)
+{
+	return (const struct weft_exchange_key *)key->bytes;
+}
+
+int raw_ep_export(struct weft_lane_ep *lane_ep, struct weft_lane_key *key)
+{
+	const struct raw_conn *c = raw_conn_of(lane_ep);
+	uint8_t secret[WEFT_HASH_LEN];
+	int rc;
+
+	if (!c->iface->seal)
+		return -ENOTSUP;
+	if (!c->sealed || !c->sealed->keys)
+		return -ENOTCONN;
+	weft_sealed_export(c->sealed->keys, secret);
+	rc = weft_exchange_key_init((struct weft_exchange_key *)key->bytes, secret);
+	weft_secret_wipe(secret, sizeof(secret));
+	return rc;
+}
+
+int raw_key_accept(struct weft_lane_iface *base, const struct weft_lane_key *key)
+{
+	return weft_keyring_add(&raw_iface_of(base)->seal->further, exchange_key(key));
+}
+
+void raw_key_forget(struct weft_lane_iface *base, const struct weft_lane_key *key)
+{
+	weft_keyring_remove(&raw_iface_of(base)->seal->further, exchange_key(key));
+}
+
+bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_key *key,
+		    uint8_t lane)
+{
+	const struct raw_sealed *s = ((const struct raw_conn *)lane_ep)->sealed;
+
+	return s && s->further && s->lane == lane &&
+	       memcmp(s->key_id, exchange_key(key)->id, WEFT_KEY_ID_LEN) == 0;
 }
 
 /* ---------------------------------------------------------------- a connection */
@@ -130,6 +181,39 @@ static bool sealed_alloc(struct raw_conn *c)
 		return true;
 	raw_count(c->iface, RAW_NO_MEMORY);
 	return false;
+}
+
+static void set_further(struct raw_sealed *s, const struct weft_exchange_key *key, uint8_t lane)
+{
+	s->further = true;
+	s->lane = lane;
+	memcpy(s->key_id, key->id, WEFT_KEY_ID_LEN);
+}
+
+bool raw_sealed_further(struct raw_conn *c, const struct weft_lane_key *key, uint8_t lane)
+{
+	if (!sealed_alloc(c))
+		return false;
+	c->sealed->offer->key = *exchange_key(key);
+	set_further(c->sealed, exchange_key(key), lane);
+	return true;
+}
+
+/* Of the exchange that the initiator makes. */
+static const struct weft_exchange_key *key_of(const struct raw_conn *c)
+{
+	return c->sealed->further ? &c->sealed->offer->key : c->iface->seal->key;
+}
+
+static struct weft_exchange_conf conf_of(const struct raw_conn *c)
+{
+	struct weft_exchange_conf conf = c->iface->seal->conf;
+
+	if (c->sealed->further) {
+		conf.kind = WEFT_EXCHANGE_NEXT;
+		conf.lane = c->sealed->lane;
+	}
+	return conf;
 }
 
 void raw_sealed_connected(struct raw_conn *c)
@@ -152,11 +236,13 @@ void raw_sealed_free(struct raw_conn *c)
 
 bool raw_sealed_restart(struct raw_conn *c)
 {
-	const struct offer *o = c->sealed->offer;
+	struct offer *o = c->sealed->offer;
 
 	if (!o || c->iface->live_clock < RTE_MAX(o->at, c->rx.seen) + RESTART_NS)
 		return false;
-	raw_sealed_free(c);
+	weft_sealed_destroy(c->sealed->keys);
+	c->sealed->keys = NULL;
+	o->made = false;
 	c->csum = c->iface->csum_wanted;
 	return true;
 }
@@ -213,14 +299,14 @@ static int random_share(const struct raw_iface *iface, uint8_t share[WEFT_X25519
 /* A share serves one offer: two HELLOs that differ must not have the same. */
 static bool make_offer(struct raw_conn *c, const uint8_t body[WEFT_EXCHANGE_BODY])
 {
-	const struct raw_seal *seal = c->iface->seal;
+	struct weft_exchange_conf conf = conf_of(c);
 	struct offer *o = c->sealed->offer;
 	uint8_t share[WEFT_X25519_LEN];
 	int rc = random_share(c->iface, share);
 
 	memcpy(o->hello, body, WEFT_EXCHANGE_AT);
 	if (rc == 0)
-		rc = weft_exchange_offer(&o->x, seal->key, &seal->conf, o->hello, share);
+		rc = weft_exchange_offer(&o->x, key_of(c), &conf, o->hello, share);
 	weft_secret_wipe(share, sizeof(share));
 	o->made = rc == 0;
 	o->at = c->iface->live_clock;
@@ -273,7 +359,7 @@ static void count_verdict(struct raw_iface *iface, enum weft_hello_verdict verdi
 		[WEFT_HELLO_PLAIN] = RAW_SEAL_HELLO_PLAIN, [WEFT_HELLO_LENGTH] = RAW_DROP_BAD_TYPE,
 		[WEFT_HELLO_FORMAT] = RAW_DROP_BAD_TYPE,   [WEFT_HELLO_KEY] = RAW_SEAL_HELLO_KEY,
 		[WEFT_HELLO_MAC] = RAW_SEAL_HELLO_MAC,     [WEFT_HELLO_MODE] = RAW_SEAL_HELLO_MODE,
-		[WEFT_HELLO_KIND] = RAW_SEAL_HELLO_MODE,
+		[WEFT_HELLO_KIND] = RAW_SEAL_HELLO_MODE,   [WEFT_HELLO_ENDED] = RAW_SEAL_HELLO_KEY,
 	};
 
 	raw_count(iface, counter[verdict]);
@@ -291,13 +377,32 @@ static void refuse(struct raw_iface *iface, const struct weft_frame_view *v,
 			 weft_hello_verdict_text(verdict));
 }
 
+/*
+ * What a HELLO has to be made with: the job key, or the key of an endpoint of which it is a further
+ * lane. @return NULL: no endpoint has that key
+ */
+static const struct weft_exchange_key *find_key(const struct raw_iface *iface,
+						const struct weft_frame_view *v,
+						struct weft_exchange_conf *conf)
+{
+	const struct raw_seal *seal = iface->seal;
+
+	*conf = seal->conf;
+	if (!weft_exchange_is_next(v->body, v->body_len, &conf->lane))
+		return seal->key;
+	conf->kind = WEFT_EXCHANGE_NEXT;
+	return weft_keyring_find(&seal->further, weft_exchange_key_id(v->body, v->body_len));
+}
+
 enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 					       const struct weft_frame_view *v)
 {
-	const struct raw_seal *seal = iface->seal;
-	enum weft_hello_verdict verdict =
-		weft_exchange_check(seal->key, &seal->conf, v->body, v->body_len);
+	struct weft_exchange_conf conf;
+	const struct weft_exchange_key *key = find_key(iface, v, &conf);
+	enum weft_hello_verdict verdict = WEFT_HELLO_ENDED;
 
+	if (key)
+		verdict = weft_exchange_check(key, &conf, v->body, v->body_len);
 	if (verdict != WEFT_HELLO_OK)
 		refuse(iface, v, verdict);
 	return verdict;
@@ -306,13 +411,14 @@ enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 		      uint8_t ack[WEFT_EXCHANGE_BODY])
 {
-	const struct raw_seal *seal = c->iface->seal;
+	struct weft_exchange_conf conf;
+	const struct weft_exchange_key *key = find_key(c->iface, v, &conf);
 	struct weft_exchange_secrets secrets;
 	uint8_t share[WEFT_X25519_LEN];
 	struct offer *o;
 	int rc;
 
-	if (v->body_len != WEFT_EXCHANGE_BODY)
+	if (v->body_len != WEFT_EXCHANGE_BODY || !key)
 		return -EBADMSG;
 	if (!sealed_alloc(c))
 		return -ENOMEM;
@@ -321,27 +427,28 @@ int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 	memcpy(o->ack, ack, WEFT_EXCHANGE_AT);
 	rc = random_share(c->iface, share);
 	if (rc == 0)
-		rc = weft_exchange_answer(seal->key, &seal->conf, o->hello, WEFT_EXCHANGE_BODY,
-					  o->ack, share, &secrets);
+		rc = weft_exchange_answer(key, &conf, o->hello, WEFT_EXCHANGE_BODY, o->ack, share,
+					  &secrets);
 	weft_secret_wipe(share, sizeof(share));
 	if (rc == -EBADMSG)
 		refuse(c->iface, v, WEFT_HELLO_MAC);
 	if (rc < 0)
 		return rc;
+	if (conf.kind == WEFT_EXCHANGE_NEXT)
+		set_further(c->sealed, key, conf.lane);
 	log_keys(c->iface, &secrets, o->hello, o->ack);
 	return set_keys(c, &secrets, o->hello);
 }
 
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
 {
-	const struct raw_seal *seal = c->iface->seal;
 	struct weft_exchange_secrets secrets;
 	enum weft_hello_verdict verdict;
 	int rc;
 
 	if (!c->sealed || !c->sealed->offer || !c->sealed->offer->made)
 		return false;
-	verdict = weft_exchange_finish(&c->sealed->offer->x, seal->key, v->body, v->body_len,
+	verdict = weft_exchange_finish(&c->sealed->offer->x, key_of(c), v->body, v->body_len,
 				       &secrets, &rc);
 	if (verdict != WEFT_HELLO_OK) {
 		refuse(c->iface, v, verdict);

@@ -37,6 +37,13 @@ int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf, ch
 		  size_t len);
 void raw_seal_close(struct raw_iface *iface);
 
+/* Operations of the lane: lane.h. */
+int raw_ep_export(struct weft_lane_ep *lane_ep, struct weft_lane_key *key);
+int raw_key_accept(struct weft_lane_iface *iface, const struct weft_lane_key *key);
+void raw_key_forget(struct weft_lane_iface *iface, const struct weft_lane_key *key);
+bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_key *key,
+		    uint8_t lane);
+
 /* ---------------------------------------------------------------- connecting */
 
 /*
@@ -70,6 +77,11 @@ bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
  * forged. If it may, the keys are forgotten.
  */
 bool raw_sealed_restart(struct raw_conn *c);
+/*
+ * The connection, which is new, becomes a further lane of an endpoint.
+ * @return false: there is no memory
+ */
+bool raw_sealed_further(struct raw_conn *c, const struct weft_lane_key *key, uint8_t lane);
 /* The connection is up: what served the exchange is overwritten. */
 void raw_sealed_connected(struct raw_conn *c);
 void raw_sealed_free(struct raw_conn *c);
@@ -125,6 +137,13 @@ static inline int raw_seal_open(struct raw_iface *iface, const struct weft_lane_
 static inline void raw_seal_close(struct raw_iface *iface)
 {
 	(void)iface;
+}
+
+static inline bool raw_sealed_further(struct raw_conn *c, const struct weft_lane_key *key,
+				      uint8_t lane)
+{
+	(void)c, (void)key, (void)lane;
+	return false;
 }
 
 static inline uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t *body)

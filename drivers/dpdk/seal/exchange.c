@@ -203,6 +203,14 @@ const uint8_t *weft_exchange_key_id(const void *body, size_t len)
 	return len < WEFT_EXCHANGE_BODY ? NULL : sealed_in(body)->key_id;
 }
 
+bool weft_exchange_is_next(const void *body, size_t len, uint8_t *lane)
+{
+	if (len < WEFT_EXCHANGE_BODY || sealed_in(body)->kind != WEFT_EXCHANGE_NEXT)
+		return false;
+	*lane = sealed_in(body)->lane;
+	return true;
+}
+
 static bool format_ok(const struct weft_seal_hello *h)
 {
 	static const uint8_t zeros[WEFT_TAG_LEN];
@@ -263,6 +271,8 @@ const char *weft_hello_verdict_text(enum weft_hello_verdict verdict)
 				    "ends",
 		[WEFT_HELLO_KIND] = "the peer has another exchange: set the same WEFT_SEAL_DH at "
 				    "both ends",
+		[WEFT_HELLO_ENDED] = "it is for a further lane of an endpoint that has ended here, "
+				     "or never was",
 	};
 
 	return text[verdict];

@@ -101,6 +101,7 @@ enum weft_hello_verdict {
 	WEFT_HELLO_MAC,    /**< changed on its way, or forged */
 	WEFT_HELLO_MODE,   /**< the peer has another WEFT_SEAL */
 	WEFT_HELLO_KIND,   /**< the peer has another WEFT_SEAL_DH, or it is for another lane */
+	WEFT_HELLO_ENDED,  /**< kind NEXT: no endpoint here has its key */
 	WEFT_HELLO_COUNT,
 };
 
@@ -123,6 +124,9 @@ int weft_exchange_offer(struct weft_exchange *x, const struct weft_exchange_key 
  * @return NULL: the hello is not sealed
  */
 const uint8_t *weft_exchange_key_id(const void *body, size_t len);
+
+/** Is a sealed hello of kind NEXT, and for which lane? */
+bool weft_exchange_is_next(const void *body, size_t len, uint8_t *lane);
 
 /**
  * Validate a HELLO at the cost of one HMAC. Format and key id first, then the MAC, and then what an

@@ -40,6 +40,7 @@ struct weft_sealed {
 	struct sender tx;
 	struct receiver rx;
 	struct weft_sealed_conf conf;
+	uint8_t exporter[WEFT_HASH_LEN];
 	uint64_t keep_ns;
 	/* One for each slot, and one for GONE. */
 	uint64_t counters[WEFT_SEALED_SLOTS_MAX + 1];
@@ -134,6 +135,11 @@ bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64
 	return true;
 }
 
+void weft_sealed_export(const struct weft_sealed *s, uint8_t secret[WEFT_HASH_LEN])
+{
+	memcpy(secret, s->exporter, WEFT_HASH_LEN);
+}
+
 void weft_sealed_confirm(struct weft_sealed *s)
 {
 	s->tx.confirmed = true;
@@ -181,6 +187,7 @@ int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_con
 		return -ENOMEM;
 	s->conf = *conf;
 	s->conf.key_frames = most;
+	memcpy(s->exporter, secrets->exporter, sizeof(s->exporter));
 	rc = create_keys(s, c, secrets);
 	if (rc < 0) {
 		weft_sealed_destroy(s);

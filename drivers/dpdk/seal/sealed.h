@@ -130,6 +130,9 @@ bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64
 /** The next key is due, and the peer has not confirmed the present one. */
 bool weft_sealed_unsure(const struct weft_sealed *s, uint64_t now);
 
+/** The exporter secret: the key of WEFT_EXCHANGE_NEXT. */
+void weft_sealed_export(const struct weft_sealed *s, uint8_t secret[WEFT_HASH_LEN]);
+
 /** The peer has acknowledged a frame that was sealed with the present key. */
 void weft_sealed_confirm(struct weft_sealed *s);
 

@@ -387,27 +387,37 @@ static void each_refusal_has_its_own_sentence(void **state)
  * Fixed inputs, so that a change of a label or of the transcript is noticed. vectors.py in this
  * folder is another implementation of doc/sealing.md and prints the same values.
  */
-static void the_schedule_is_that_of_the_document(void **state)
+static void exchange_of_vectors(struct ends *e, enum weft_exchange_kind kind, const uint8_t key[32])
 {
-	struct ends e;
-	uint8_t job_key[32], random[32];
+	uint8_t random[32];
 
-	(void)state;
-	ends_init(&e, WEFT_EXCHANGE_PSK, 0);
-	for (unsigned int i = 0; i < 32; i++)
-		job_key[i] = (uint8_t)i;
-	assert_int_equal(weft_exchange_key_init(&e.i_key, job_key), 0);
-	e.r_key = e.i_key;
+	ends_init(e, kind, 0);
+	e->i_conf.lane = e->r_conf.lane = kind == WEFT_EXCHANGE_NEXT;
+	assert_int_equal(weft_exchange_key_init(&e->i_key, key), 0);
+	e->r_key = e->i_key;
 	for (unsigned int i = 0; i < WEFT_EXCHANGE_AT; i++) {
-		e.hello[i] = (uint8_t)(0x40 + i);
-		e.ack[i] = (uint8_t)(0x90 + i);
+		e->hello[i] = (uint8_t)(0x40 + i);
+		e->ack[i] = (uint8_t)(0x90 + i);
 	}
 	memset(random, 0xa1, sizeof(random));
-	assert_int_equal(weft_exchange_offer(&e.x, &e.i_key, &e.i_conf, e.hello, random), 0);
+	assert_int_equal(weft_exchange_offer(&e->x, &e->i_key, &e->i_conf, e->hello, random), 0);
+	assert_int_equal(check(e), WEFT_HELLO_OK);
 	memset(random, 0xb2, sizeof(random));
-	assert_int_equal(weft_exchange_answer(&e.r_key, &e.r_conf, e.hello, sizeof(e.hello), e.ack,
-					      random, &e.r),
+	assert_int_equal(weft_exchange_answer(&e->r_key, &e->r_conf, e->hello, sizeof(e->hello),
+					      e->ack, random, &e->r),
 			 0);
+}
+
+static void the_schedule_is_that_of_the_document(void **state)
+{
+	uint8_t job_key[32], lane = 9;
+	struct ends e, next;
+
+	(void)state;
+	for (unsigned int i = 0; i < 32; i++)
+		job_key[i] = (uint8_t)i;
+	exchange_of_vectors(&e, WEFT_EXCHANGE_PSK, job_key);
+	assert_false(weft_exchange_is_next(e.hello, sizeof(e.hello), &lane));
 	expect_hex(e.i_key.id, 8, "adfcbdac821e53a2");
 	expect_hex(e.hello + 136, 16, "491ac548b918a0a9c88d97f1a9346749");
 	expect_hex(e.ack + 136, 16, "d3ccba4edbf19b113c676aef088d9316");
@@ -417,6 +427,19 @@ static void the_schedule_is_that_of_the_document(void **state)
 		   "f1dc33681e4e0fdbd808d254753682ca4d32c0e7ebbbe78e4fb1012fed839717");
 	expect_hex(e.r.exporter, 32,
 		   "882cffe8f705bc7be4e8f6b1d77b4104f041cce3e27ff2e5af5a1cee0d21105e");
+
+	/* Lane 1 of the same endpoint. */
+	exchange_of_vectors(&next, WEFT_EXCHANGE_NEXT, e.r.exporter);
+	assert_true(weft_exchange_is_next(next.hello, sizeof(next.hello), &lane));
+	assert_int_equal(lane, 1);
+	assert_false(weft_exchange_is_next(next.hello, sizeof(next.hello) - 1, &lane));
+	expect_hex(next.i_key.id, 8, "f7b146d1068a3438");
+	expect_hex(next.hello + 136, 16, "5690ea0ff197fc306900cb653e52f507");
+	expect_hex(next.ack + 136, 16, "1f2bb525a3d7dac038a7a66c15bb25ce");
+	expect_hex(next.r.initiator, 32,
+		   "01148d1fa4274c3debbadbf37fbf01a9cad6b361f74f6e48a889a07696bb3667");
+	expect_hex(next.r.responder, 32,
+		   "de1d1f328b01d62a62f25c3ef6b3d2b14d15cf4a2cda825d5712b8fb016d3d53");
 }
 
 int main(void)

@@ -33,12 +33,12 @@ def hello_mac(key, version, kind, answered, body):
     return hmac.new(key, bytes([version, kind]) + answered + body, hashlib.sha256).digest()[:16]
 
 
-def schedule():
-    """Exchange 2 of two fixed hellos."""
-    root = extract(bytes(32), bytes(range(32)))
+def schedule(key=bytes(range(32)), exchange=2, lane=0):
+    """Exchange 2 or 3 of two fixed hellos."""
+    root = extract(bytes(32), key)
     key_id = expand(root, b'weft key id 1', 8)
     mac_key = expand(root, b'weft hello mac 1', 32)
-    sealed = bytes([2, 1, 2, 0]) + bytes(4) + key_id
+    sealed = bytes([2, 1, exchange, lane]) + bytes(4) + key_id
     hello = bytes(0x40 + i for i in range(72)) + sealed + b'\xa1' * 32 + bytes(32)
     mac = hello_mac(mac_key, 3, 1, bytes(16), hello)
     hello = hello[:136] + mac
@@ -81,8 +81,11 @@ def main():
         values['next key'] = frame(secret, 0, 2, 1, 'encrypt', header, body)
     except ImportError:
         pass
+    # Lane 1 of the endpoint whose first lane has the keys above.
+    for name, value in schedule(values['exporter'], 3, 1).items():
+        values['lane 1: ' + name] = value
     for name, value in values.items():
-        print('%-18s %s' % (name, value.hex()))
+        print('%-26s %s' % (name, value.hex()))
 
 
 if __name__ == '__main__':
