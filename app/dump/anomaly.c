@@ -227,19 +227,23 @@ static void host_fault(const struct trace *t, uint8_t file, struct list *l)
 	const struct trace_host *h = &t->host[file];
 	uint64_t stopped = stop(t, file, l), rest = h->silent - stopped;
 	uint64_t number = h->silences - (stopped != 0), full = overflowed(t, file);
-	double share = share_of(rest, trace_host_time(h));
+	double share = share_of(rest, trace_host_time(h)), own = trace_host_pauses(t, file);
 	struct trace_anomaly *a;
-	char lost[80] = "";
+	char lost[80] = "", reports[80] = "";
 
-	if (!number)
+	if (!number && own < TIME_SHARE)
 		return;
 	if (full)
 		snprintf(lost, sizeof(lost), ", %" PRIu64 " frames lost in them", full);
-	a = name(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, h->gap[0].from,
-		 "answered late %.1f %% of the time: %" PRIu64 " silences of up to %.3f ms%s",
-		 100 * share, number, ms(h->longest.to - h->longest.from), lost);
+	if (own >= TIME_SHARE)
+		snprintf(reports, sizeof(reports), "; it reports that it did not poll %.1f %%",
+			 100 * own);
+	a = name(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, number ? h->gap[0].from : h->first,
+		 "answered late %.1f %% of the time: %" PRIu64 " silences of up to %.3f ms%s%s",
+		 100 * share, number, ms(h->longest.to - h->longest.from), lost, reports);
 	a->share = share;
 	a->weight = 0.5 + share;
+	a->reported = own >= TIME_SHARE;
 	a->observation = number < SLOW_SILENCES || share < TIME_SHARE;
 }
 
@@ -615,11 +619,7 @@ static void capture_gaps(const struct trace *t, uint8_t file, struct list *l)
 
 /* ---- other protocols ------------------------------------------------------------------------ */
 
-static const char *ip_text(uint32_t ip, char buf[16])
-{
-	snprintf(buf, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
-	return buf;
-}
+#define ip_text(ip, buf) stream_address(ip, buf, sizeof(buf))
 
 /* Does a lane, or a request for one, have these addresses? */
 static bool is_ours(const struct trace *t, uint32_t src, uint32_t dst, uint32_t *flow)
@@ -709,7 +709,7 @@ static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
 {
 	const struct trace_flow *f = &t->flow[a->flow];
 
-	if (b->observation || b->fault == FAULT_CAPTURE_GAPS)
+	if ((b->observation && !b->reported) || b->fault == FAULT_CAPTURE_GAPS)
 		return false;
 	if (a->of_path && b->fault == FAULT_DELAY && !b->of_path)
 		return false;

@@ -43,6 +43,7 @@ const char *trace_fault_advice(enum trace_fault fault);
 struct trace_anomaly {
 	enum trace_fault fault;
 	bool observation; /**< too small for a verdict, or a consequence of one */
+	bool reported;    /**< slow receiver: its own frames report the pauses */
 	bool of_path;     /**< no host explains it */
 	uint32_t flow;    /**< of the lane; TRACE_NONE = of a host, or of a capture */
 	uint8_t host;     /**< file of the host that is slow, stopped or down */

@@ -17,6 +17,7 @@
 
 #define DELAY_NS 50000   /* smaller changes are no fault */
 #define DELAY_FRAMES 10u /* before the change, and after it */
+#define DELAY_TIMES 10u  /* after it, of frames that are slow */
 #define LOW 0.1          /* quantile that is compared */
 #define OWN_NS 4         /* per byte sent just before: a port of 2 Gbit/s */
 #define OWN_FREE 3000u   /* bytes sent just before that still are no queue */
@@ -76,6 +77,24 @@ static unsigned int change(const struct trace_sample *s, unsigned int n, double 
 	return best < DELAY_FRAMES || best + DELAY_FRAMES > n ? 0 : best;
 }
 
+/*
+ * How often frames took this long. Frames that were under way at one time count once, since one
+ * pause of a host makes all of them late.
+ */
+static unsigned int times_of(const struct trace_sample *s, unsigned int n, int64_t least)
+{
+	unsigned int i, num = 0;
+	uint64_t until = 0;
+
+	for (i = 0; i < n; i++) {
+		if (s[i].delay < least || s[i].time < until)
+			continue;
+		until = s[i].time + (uint64_t)s[i].delay;
+		num++;
+	}
+	return num;
+}
+
 /* @return the sample from which on the delay is greater, 0 = no growth */
 static unsigned int grows(const struct trace_flow *f, double clip, struct trace_delay *d)
 {
@@ -89,7 +108,8 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 	own = own_queue(f->came + best, n - best) - own_queue(f->came, best);
 	if (own < 0)
 		own = 0;
-	if (after - before - own <= DELAY_NS || after <= 2 * before)
+	if (after - before - own <= DELAY_NS || after <= 2 * before ||
+	    times_of(f->came + best, n - best, after) < DELAY_TIMES)
 		return 0;
 	d->before = before;
 	d->after = after;
@@ -164,6 +184,24 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 	slot->load = load;
 }
 
+/*
+ * Slots of this row. They count once if their frames were under way at one time, since one pause of
+ * a host or of its kernel makes all of them late.
+ */
+static unsigned int times_in(const struct trace_floor *s, unsigned int from, unsigned int to)
+{
+	unsigned int i, num = 0;
+	uint64_t until = 0;
+
+	for (i = from; i < to; i++) {
+		if (!s[i].frames || s[i].first < until)
+			continue;
+		until = s[i].first + (uint64_t)RTE_MAX(s[i].least, (int64_t)0);
+		num++;
+	}
+	return num;
+}
+
 /* Slots from @p from to before @p to: a row in which no frame is faster than its floor. */
 struct row {
 	unsigned int from, to;
@@ -218,7 +256,8 @@ static double rise(const struct trace_floor *s, unsigned int n, const struct row
 		load[0] += s[i].load;
 		before = s[i].least < before ? s[i].least : before;
 	}
-	if (fast < SLOTS_BEFORE || len < SLOTS_LONG || near < SLOTS_NEAR || frames < DELAY_FRAMES)
+	if (fast < SLOTS_BEFORE || times_in(s, r->from, r->to) < SLOTS_LONG || near < SLOTS_NEAR ||
+	    frames < DELAY_FRAMES)
 		return 0;
 	if (load[1] > load[0] / fast)
 		own = (int64_t)(load[1] - load[0] / fast) * OWN_NS;
@@ -496,7 +535,8 @@ static bool is_proved(const struct trace *t, const struct trace_flow *f, struct 
 	limit = 2 * d->before + DELAY_NS;
 	for (i = 0; i < LIMITS; i++, limit *= 2) {
 		len = longest_slow(own.slot, limit, &r);
-		if (len <= most || !other_slots_are_fast(others.slot, &r))
+		if (len <= most || times_in(own.slot, r.from, r.to) < PROVED_SLOTS ||
+		    !other_slots_are_fast(others.slot, &r))
 			continue;
 		most = len;
 		begin_of(own.slot, others.slot, r, d);

@@ -129,12 +129,17 @@ static void add(struct trace_host *h, uint64_t from, uint64_t to, uint32_t frame
 		h->longest = *last;
 }
 
-/* The host has a record again: the silence is kept until frames show whose it was. */
+/*
+ * The host has a record again: the silence is kept until frames show whose it was. Of two silences
+ * that are undecided the longer one is kept.
+ */
 static void wake(struct trace_host *h, uint64_t now)
 {
 	uint64_t from = h->due > h->last ? h->due : h->last;
+	bool open = h->wake.gap.to && now <= h->wake.until;
+	uint64_t pending = open ? h->wake.gap.to - h->wake.gap.from : 0;
 
-	if (h->since && now > from && now - from >= GAP_NS) {
+	if (h->since && now > from && now - from >= GAP_NS && now - from > pending) {
 		h->wake =
 			(struct trace_wake){.gap = {from, now, h->since}, .sent_first = UINT64_MAX};
 		h->wake.until = now + (now - from) / 8;
@@ -257,6 +262,19 @@ unsigned int trace_host_stops(const struct trace_host *h, struct trace_gap *stop
 uint64_t trace_host_time(const struct trace_host *h)
 {
 	return h->last > h->first ? h->last - h->first : 0;
+}
+
+double trace_host_pauses(const struct trace *t, uint8_t file)
+{
+	const struct trace_flow *f;
+	double most = 0, share;
+
+	for (f = t->flow; f < t->flow + t->num_flows; f++) {
+		share = f->last > f->first ? (double)f->gap_ns / (double)(f->last - f->first) : 0;
+		if (f->out.known && f->out.file == file && share > most)
+			most = share < 1 ? share : 1;
+	}
+	return most;
 }
 
 /* ---- polls ---------------------------------------------------------------------------------- */

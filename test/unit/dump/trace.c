@@ -12,7 +12,6 @@
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
-#include "dump/host.h"
 #include "dump/trace.h"
 
 #define FRAMES 600u
@@ -258,10 +257,10 @@ static uint64_t after_a_stop(uint32_t i, uint64_t sent)
 	return sent >= from && sent < to ? to + WAY_NS + i : sent + WAY_NS;
 }
 
-/* The path takes 40 ms from then on: the distances of frames stay. */
+/* The path takes 2 ms from then on: the distances of frames stay. */
 static uint64_t by_a_longer_path(uint32_t i, uint64_t sent)
 {
-	return sent + WAY_NS + (i >= 200 ? 40000000 : 0);
+	return sent + WAY_NS + (i >= 200 ? 2000000 : 0);
 }
 
 static void a_silence_is_the_hosts_if_frames_then_come_at_once(void **state)
@@ -282,6 +281,80 @@ static void a_silence_is_the_hosts_if_frames_then_come_at_once(void **state)
 	assert_int_equal(silent, 0);
 }
 
+/* Host 1 stops for 30 ms. Then it sends a frame, pauses for 400 us, and takes all that has come. */
+static void a_pause_behind_a_stop_does_not_hide_it(void **state)
+{
+	struct trace *t = trace_make(2);
+	struct built b, back;
+	uint32_t i, n;
+
+	(void)state;
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		b = build(0, i, 200);
+		back = build(1, i, 200);
+		record(t, &b, 0, DUMP_OUT, b.sent);
+		for (n = 200; i == 504 && n < i; n++) {
+			b = build(0, n, 200);
+			record(t, &b, 1, DUMP_IN, back.sent - 1000 + n);
+		}
+		b = build(0, i, 200);
+		if (i < 200 || i >= 504)
+			record(t, &b, 1, DUMP_IN, b.sent + WAY_NS + 10000);
+		if (i < 200 || i == 500 || i >= 504)
+			record(t, &back, 1, DUMP_OUT, back.sent);
+	}
+	assert_in_range(t->host[1].longest.to - t->host[1].longest.from, 29000000, 31000000);
+	trace_free(t);
+}
+
+/* A clean capture, in which host 1 reports with each frame that it did not poll for @p units. */
+static unsigned int reports(uint16_t units, struct trace_anomaly *a)
+{
+	struct trace *t = trace_make(2);
+	struct weft_frame_progress *p;
+	struct weft_frame_hdr *h;
+	struct built out, back;
+	unsigned int n;
+	uint32_t i;
+
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		out = build(0, i, 200);
+		back = build(1, i, 200);
+		h = (void *)(back.bytes + HDR_AT);
+		p = (void *)(h + 1);
+		memmove(p + 1, p, 200 - HDR_AT - sizeof(*h));
+		h->flags = weft_put16(WEFT_FRAME_F_PROGRESS);
+		h->length = weft_put16((uint16_t)(200 - HDR_AT + sizeof(*p)));
+		p->longest = weft_put16(units);
+		p->total = weft_put16((uint16_t)((i + 1) * units));
+		back.len += (uint32_t)sizeof(*p);
+		record(t, &out, 0, DUMP_OUT, out.sent);
+		record(t, &out, 1, DUMP_IN, out.sent + WAY_NS);
+		record(t, &back, 1, DUMP_OUT, back.sent);
+		record(t, &back, 0, DUMP_IN, back.sent + WAY_NS);
+	}
+	trace_end(t);
+	n = trace_anomalies(t, a);
+	trace_free(t);
+	return n;
+}
+
+/* A unit is 16 us, and a frame is sent every 100 us. */
+static void pauses_that_a_host_reports_are_observed(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+
+	(void)state;
+	assert_int_equal(reports(0, a), 0);
+	/* None has waited for it, so this is an observation. It explains delays. */
+	assert_int_equal(reports(3, a), 1);
+	assert_true(a[0].fault == FAULT_SLOW_RECEIVER && a[0].host == 1);
+	assert_true(a[0].observation && a[0].reported);
+	assert_non_null(strstr(a[0].text, "it did not poll 48"));
+}
+
 /* ---- delays of busy hosts ------------------------------------------------------------------- */
 
 #define PERIOD_NS 40000000u /* the receiver has a core for the first AWAKE_NS of each */
@@ -290,6 +363,9 @@ static void a_silence_is_the_hosts_if_frames_then_come_at_once(void **state)
 #define SPAN_NS 1000000000u
 #define LONGER_AT 600000000u
 #define LONGER_NS 5000000u
+#define HELD_AT 280000000u /* what is sent from then on comes at HELD_TO */
+#define HELD_TO 720000000u
+#define HELD UINT64_MAX
 
 /* When the receiver's next poll is. */
 static uint64_t polled_at(uint64_t time)
@@ -327,6 +403,16 @@ static void record_lane(struct trace *t, struct built *b, uint16_t lane, uint8_t
 	trace_frame(t, &frame, &view, time);
 }
 
+/* The delay of a frame of lane 0. @param longer  of the path, or HELD */
+static uint64_t delay_of(uint64_t sent, uint64_t longer)
+{
+	if (longer != HELD)
+		return WAY_NS + (sent >= BEGIN + LONGER_AT ? longer : 0);
+	if (sent < BEGIN + HELD_AT || sent >= BEGIN + HELD_TO)
+		return WAY_NS;
+	return WAY_NS + BEGIN + HELD_TO - sent;
+}
+
 /* All that comes at this poll, of frames that were sent every POLL_NS on lane 1, every ms on 0. */
 static void poll_lane(struct trace *t, uint16_t lane, uint64_t poll, uint64_t longer)
 {
@@ -334,7 +420,7 @@ static void poll_lane(struct trace *t, uint16_t lane, uint64_t poll, uint64_t lo
 	struct built b;
 
 	for (sent = BEGIN + 7000 + lane; sent < poll; sent += every) {
-		delay = WAY_NS + (lane == 0 && sent >= BEGIN + LONGER_AT ? longer : 0);
+		delay = lane ? WAY_NS : delay_of(sent, longer);
 		if (polled_at(sent + delay) != poll)
 			continue;
 		b = of_lane(lane, sent);
@@ -392,56 +478,15 @@ static void a_longer_path_of_a_busy_host_is_proved_by_its_polls(void **state)
 		assert_int_not_equal(a[i].fault, FAULT_DELAY);
 }
 
-/* A received frame. @return the time of a poll that did not find it, after BEGIN; 0 = none */
-static uint64_t not_found(struct trace *t, uint16_t iface, uint16_t port, bool sockets,
-			  uint64_t within, uint64_t time)
+/* A queue of the receiver's kernel is not served for some time: that is one event. */
+static void frames_that_are_held_and_come_at_once_are_no_longer_path(void **state)
 {
-	const struct dump_frame frame = {
-		.iface = iface, .worker = 1, .within = within, .sockets = sockets, .way = DUMP_IN};
-	const struct dump_view view = {.dst_port = port};
-	uint64_t at = trace_polled(t, &frame, &view, BEGIN + time);
-
-	return at ? at - BEGIN : 0;
-}
-
-/* The clock is read after the poll: the worker may have lost its core in between. */
-static void a_poll_is_earlier_than_the_time_of_its_frames(void **state)
-{
-	struct trace *t = trace_make(1);
-	unsigned int i;
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	unsigned int i, n = of_busy_host(HELD, a);
 
 	(void)state;
-	assert_non_null(t);
-	assert_int_equal(not_found(t, 0, 0, false, 5000000, 10000000), 0);
-	assert_int_equal(not_found(t, 0, 0, false, 0, 11000000), 5000000);
-	assert_int_equal(not_found(t, 0, 0, false, 0, 12000000), 11000000);
-	assert_int_equal(not_found(t, 0, 0, false, UINT64_MAX, 13000000), 12000000);
-	assert_int_equal(not_found(t, 0, 0, false, 0, 14000000), 0);
-	/* A full burst is no end: the poll before it found less than there was. */
-	for (i = 0; i < 32; i++)
-		not_found(t, 0, 0, false, 0, 15000000);
-	assert_int_equal(not_found(t, 0, 0, false, 0, 16000000), 14000000);
-	trace_free(t);
-}
-
-/* A poll of a lane over sockets reads one of them, and few datagrams. */
-static void a_poll_of_a_socket_proves_nothing_about_others(void **state)
-{
-	struct trace *t = trace_make(1);
-	unsigned int i;
-
-	(void)state;
-	assert_non_null(t);
-	not_found(t, 0, 1, true, 0, 10000000);
-	assert_int_equal(not_found(t, 0, 1, true, 0, 11000000), 10000000);
-	assert_int_equal(not_found(t, 0, 2, true, 0, 12000000), 0);
-	not_found(t, 1, 1, true, 0, 13000000);
-	not_found(t, 1, 1, true, 0, 14000000);
-	assert_int_equal(not_found(t, 0, 2, true, 0, 15000000), 12000000);
-	for (i = 0; i < 4; i++)
-		not_found(t, 0, 1, true, 0, 16000000);
-	assert_int_equal(not_found(t, 0, 1, true, 0, 17000000), 11000000);
-	trace_free(t);
+	for (i = 0; i < trace_verdicts(a, n); i++)
+		assert_int_not_equal(a[i].fault, FAULT_DELAY);
 }
 
 /* ---- frames that are overtaken -------------------------------------------------------------- */
@@ -738,8 +783,9 @@ int main(void)
 		cmocka_unit_test(little_loss_is_an_observation),
 		cmocka_unit_test(a_silence_is_the_hosts_if_frames_then_come_at_once),
 		cmocka_unit_test(a_longer_path_of_a_busy_host_is_proved_by_its_polls),
-		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
-		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
+		cmocka_unit_test(a_pause_behind_a_stop_does_not_hide_it),
+		cmocka_unit_test(pauses_that_a_host_reports_are_observed),
+		cmocka_unit_test(frames_that_are_held_and_come_at_once_are_no_longer_path),
 		cmocka_unit_test(a_burst_that_is_late_once_is_an_observation),
 		cmocka_unit_test(a_later_connection_meets_the_same_mtu),
 		cmocka_unit_test(the_last_frames_of_a_lane_meet_its_hole),

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the polls of a receiver prove about frames that came later. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "dump/host.h"
+#include "dump/trace.h"
+
+#define BEGIN 1700000000000000000ull
+
+/* A received frame. @return the time of a poll that did not find it, after BEGIN; 0 = none */
+static uint64_t not_found(struct trace *t, uint16_t iface, uint16_t port, bool sockets,
+			  uint64_t within, uint64_t time)
+{
+	const struct dump_frame frame = {
+		.iface = iface, .worker = 1, .within = within, .sockets = sockets, .way = DUMP_IN};
+	const struct dump_view view = {.dst_port = port};
+	uint64_t at = trace_polled(t, &frame, &view, BEGIN + time);
+
+	return at ? at - BEGIN : 0;
+}
+
+/* The clock is read after the poll: the worker may have lost its core in between. */
+static void a_poll_is_earlier_than_the_time_of_its_frames(void **state)
+{
+	struct trace *t = trace_make(1);
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(t);
+	assert_int_equal(not_found(t, 0, 0, false, 5000000, 10000000), 0);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 11000000), 5000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 12000000), 11000000);
+	assert_int_equal(not_found(t, 0, 0, false, UINT64_MAX, 13000000), 12000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 14000000), 0);
+	/* A full burst is no end: the poll before it found less than there was. */
+	for (i = 0; i < 32; i++)
+		not_found(t, 0, 0, false, 0, 15000000);
+	assert_int_equal(not_found(t, 0, 0, false, 0, 16000000), 14000000);
+	trace_free(t);
+}
+
+/* A poll of a lane over sockets reads one of them, and few datagrams. */
+static void a_poll_of_a_socket_proves_nothing_about_others(void **state)
+{
+	struct trace *t = trace_make(1);
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(t);
+	not_found(t, 0, 1, true, 0, 10000000);
+	assert_int_equal(not_found(t, 0, 1, true, 0, 11000000), 10000000);
+	assert_int_equal(not_found(t, 0, 2, true, 0, 12000000), 0);
+	not_found(t, 1, 1, true, 0, 13000000);
+	not_found(t, 1, 1, true, 0, 14000000);
+	assert_int_equal(not_found(t, 0, 2, true, 0, 15000000), 12000000);
+	for (i = 0; i < 4; i++)
+		not_found(t, 0, 1, true, 0, 16000000);
+	assert_int_equal(not_found(t, 0, 1, true, 0, 17000000), 11000000);
+	trace_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
+		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
+	};
+
+	return cmocka_run_group_tests_name("dump polls", tests, NULL, NULL);
+}
