@@ -194,6 +194,23 @@ captured() {
 	grep -q "udp:rail0" "$dir/dump.txt" && ! grep -qi "malformed\|checksum" "$dir/dump.txt"
 }
 
+# A capture over IPv6 has the addresses and checksums of the network, not the engine's numbers.
+captured_over_ip6() {
+	lanes="udp:six"
+	start_server "$perf" -S "CAPTURE=$shared/six.pcapng" || return 1
+	client "$perf" -t tag_bw -s 8,64k -n 100 -f || return 1
+	server_code || return 1
+	"$dump" --all "$shared/six.pcapng" >"$dir/dump.txt" || return 1
+	cat "$dir/dump.txt"
+	grep -q "fd00:99::1 > fd00:99::2" "$dir/dump.txt" || return 1
+	command -v tshark >/dev/null || return 0
+	tshark -r "$shared/six.pcapng" -o udp.check_checksum:TRUE -T fields -e eth.type \
+		-e udp.checksum.status -e icmpv6.checksum.status 2>/dev/null | sort | uniq -c |
+		tee "$dir/fields"
+	# IPv6 only, and each checksum is good.
+	awk '$2 != "0x86dd" || $3 != 1 {bad = 1} END {exit bad || NR == 0}' "$dir/fields"
+}
+
 # The ports of both ends are in the range: the one on which the lane listens, and those of paths.
 ports_in_range() {
 	local seen
@@ -338,6 +355,7 @@ spoofed() {
 check "every size over one rail, MTU 9000" all_sizes udp:rail0
 if [ -e /proc/sys/net/ipv6 ] && ipv6_rail 2>/dev/null; then
 	check "every size over IPv6" all_sizes udp:six
+	check "a capture over IPv6" captured_over_ip6
 	check "every size over IPv6 and IPv4" sizes "udp:six;udp:rail0" 8,64k,1M 10
 	# @behaviour R85
 	check "a killed process over IPv6" killed udp:six 64k

@@ -418,6 +418,8 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 		 "raw lane of worker %016" PRIx64 ", frames of up to %u bytes", worker_id,
 		 port->frame_size);
 	memcpy(tap->mac, port->mac, sizeof(tap->mac));
+	if (port->flags & WEFT_FRAME_PORT_SOCKET)
+		tap->hosts = port->hosts;
 	tap->speed = (uint64_t)(port->bandwidth * 8);
 	tap->recorder = weft_recorder_open(conf, platform, tap);
 	tap_join(tap, conf);

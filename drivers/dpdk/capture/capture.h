@@ -12,6 +12,7 @@
  *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
  *	                           threads
  *	capture/recorder.c         the flight recorder, its files and their folder
+ *	capture/six.c              headers of IPv6 lanes over sockets
  *
  * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a
  * process without raw lanes has the first one, too (lib/answer.h).

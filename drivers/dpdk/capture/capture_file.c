@@ -330,7 +330,6 @@ int weft_capture_options_parse(const char *text, struct weft_capture_options *o,
 /* ---- filters -------------------------------------------------------------------------------- */
 
 #define SNAPLEN 262144
-#define LOOK 2048u
 
 struct weft_capture_filter {
 	struct bpf_program program;
@@ -386,13 +385,20 @@ void weft_capture_filter_free(struct weft_capture_filter *f)
 	free(f);
 }
 
+bool weft_capture_filter_takes_bytes(const struct weft_capture_filter *f, const void *data,
+				     uint32_t caplen, uint32_t len)
+{
+	struct pcap_pkthdr h = {.caplen = caplen, .len = len};
+
+	return pcap_offline_filter(&f->program, &h, data) != 0;
+}
+
 bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m)
 {
-	struct pcap_pkthdr h = {.len = m->pkt_len};
-	uint8_t copy[LOOK];
-	const uint8_t *data;
+	uint32_t caplen =
+		m->nb_segs == 1 ? m->data_len : RTE_MIN(m->pkt_len, WEFT_CAPTURE_FILTERED);
+	uint8_t copy[WEFT_CAPTURE_FILTERED];
+	const uint8_t *data = rte_pktmbuf_read(m, 0, caplen, copy);
 
-	h.caplen = m->nb_segs == 1 ? m->data_len : RTE_MIN(m->pkt_len, LOOK);
-	data = rte_pktmbuf_read(m, 0, h.caplen, copy);
-	return data && pcap_offline_filter(&f->program, &h, data) != 0;
+	return data && weft_capture_filter_takes_bytes(f, data, caplen, m->pkt_len);
 }

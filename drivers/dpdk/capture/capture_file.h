@@ -82,7 +82,12 @@ int weft_capture_filter_make(const char *expression, struct weft_capture_filter 
 /** Take another reference, to be freed as well. NULL is allowed. */
 struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
 void weft_capture_filter_free(struct weft_capture_filter *f);
-/** Does the frame match? Of a chained frame the first 2048 bytes are checked. */
+/** Bytes of a frame that a filter checks, at most. */
+#define WEFT_CAPTURE_FILTERED 2048u
+/** Do @p caplen bytes of a frame of @p len bytes match? */
+bool weft_capture_filter_takes_bytes(const struct weft_capture_filter *f, const void *data,
+				     uint32_t caplen, uint32_t len);
+/** Does the frame match? Of a chained frame the first WEFT_CAPTURE_FILTERED bytes are checked. */
 bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);
 
 #endif /* WEFT_CAPTURE_FILE_H */

@@ -8,6 +8,7 @@
 #include <rte_common.h>
 
 #include "capture/capture_file.h"
+#include "capture/six.h"
 #include "capture/tap.h"
 
 /* ---- the ring ------------------------------------------------------------------------------- */
@@ -137,36 +138,71 @@ void weft_capture_ring_next(struct weft_capture_ring *r, const struct weft_captu
 
 /* ---- the tap -------------------------------------------------------------------------------- */
 
-static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t len)
+static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 {
 	uint32_t n;
 
-	for (; m && len; m = m->next, to += n, len -= n) {
-		n = RTE_MIN(len, (uint32_t)m->data_len);
-		memcpy(to, rte_pktmbuf_mtod(m, void *), n);
+	for (; m && len; m = m->next) {
+		if (skip >= m->data_len) {
+			skip -= m->data_len;
+			continue;
+		}
+		n = RTE_MIN(len, (uint32_t)m->data_len - skip);
+		memcpy(to, rte_pktmbuf_mtod_offset(m, void *, skip), n);
+		to += n;
+		len -= n;
+		skip = 0;
 	}
 }
 
+/* The first @p len bytes of a frame with this head. */
+static void copy_whole(uint8_t *to, const struct rte_mbuf *m, const struct weft_six_head *head,
+		       uint32_t len)
+{
+	uint32_t n = RTE_MIN(len, head->len);
+
+	memcpy(to, head->bytes, n);
+	copy_bytes(to + n, m, head->skip, len - n);
+}
+
+static bool filter_takes(struct weft_capture_filter *f, const struct rte_mbuf *m,
+			 const struct weft_six_head *head, uint32_t len)
+{
+	uint8_t copy[WEFT_CAPTURE_FILTERED];
+	uint32_t n = RTE_MIN(len, WEFT_CAPTURE_FILTERED);
+
+	if (head->len == 0)
+		return weft_capture_filter_takes(f, m);
+	copy_whole(copy, m, head, n);
+	return weft_capture_filter_takes_bytes(f, copy, n, len);
+}
+
 /* @return the record, NULL = there is none */
-static struct weft_capture_record *copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m,
+static struct weft_capture_record *copy_frame(const struct weft_tap *tap, const struct rte_mbuf *m,
 					      uint64_t time, enum weft_pcapng_direction direction)
 {
+	struct weft_tap_target *t = tap->in_use;
 	/* Acquire: the filter is complete. A thread that removes it waits until `busy` is false. */
 	struct weft_capture_filter *f = atomic_load_explicit(&t->filter, memory_order_acquire);
-	uint32_t caplen = RTE_MIN(m->pkt_len, t->snaplen);
+	struct weft_six_head head = {.len = 0};
 	struct weft_capture_record *r;
+	uint32_t len, caplen;
 
-	if (f && !weft_capture_filter_takes(f, m))
+	if (tap->hosts)
+		weft_six_head(tap->hosts, m, &head);
+	len = m->pkt_len - head.skip + head.len;
+	caplen = RTE_MIN(len, t->snaplen);
+	if (f && !filter_takes(f, m, &head, len))
 		return NULL;
 	r = ring_put(t->ring, caplen);
 	if (!r)
 		return NULL;
 	r->caplen = caplen;
-	r->len = m->pkt_len;
+	r->len = len;
 	r->direction = direction;
 	r->time_ns = time;
 	r->within = 0;
-	copy_bytes(r->data, m, caplen);
+	copy_whole(r->data, m, &head, caplen);
 	return r;
 }
 
@@ -213,7 +249,7 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 	unsigned int i;
 
 	for (i = 0; t && i < n; i++)
-		ring_offered(t->ring, copy_frame(t, pkts[i], time, direction));
+		ring_offered(t->ring, copy_frame(tap, pkts[i], time, direction));
 }
 
 /*
@@ -239,7 +275,7 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 	if (!t)
 		return;
 	for (i = 0; i < n; i++)
-		ring_offered(t->ring, copy_frame(t, pkts[i], time, WEFT_PCAPNG_IN));
+		ring_offered(t->ring, copy_frame(tap, pkts[i], time, WEFT_PCAPNG_IN));
 	set_within(t->ring, time - t->offset > now ? time - t->offset - now : 0);
 	target_leave(tap, n);
 }

@@ -41,6 +41,7 @@
 struct weft_capture;
 struct weft_capture_filter;
 struct weft_capture_ring;
+struct weft_hosts;
 
 /** The part of a capture that the lane's thread needs; it belongs to the capture. */
 struct weft_tap_target {
@@ -73,6 +74,8 @@ struct weft_tap {
 	/** of a lane without frames: notifies its worker whether records are needed; else NULL */
 	void (*want)(void *arg, bool yes);
 	void *arg;
+	/** of an IPv6 lane over sockets: frames get the headers of the network; else NULL */
+	const struct weft_hosts *hosts;
 };
 
 void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,

@@ -23,6 +23,8 @@
 #include "capture_util.h"
 #include "dump/file.h"
 #include "eal.h"
+#include "frame/frame.h"
+#include "frame/hosts.h"
 
 #define BURST 8u
 #define LARGE 8000u
@@ -569,6 +571,72 @@ static void frames_are_whole_while_the_lane_goes_on(void **state)
 	weft_tap_close(tap);
 }
 
+static struct weft_seen_frame {
+	uint32_t len, caplen;
+	uint8_t data[200];
+} got[4];
+
+static unsigned int read_frames(void)
+{
+	struct dump_frame frame;
+	unsigned int n = 0;
+	char why[400];
+	struct dump_file *f = dump_file_open(file, 0, why, sizeof(why));
+
+	assert_non_null(f);
+	for (; n < 4 && dump_file_next(f, &frame); n++) {
+		got[n] = (struct weft_seen_frame){.len = frame.len, .caplen = frame.caplen};
+		memcpy(got[n].data, frame.data, RTE_MIN(frame.caplen, sizeof(got[n].data)));
+	}
+	dump_file_close(f);
+	return n;
+}
+
+/* The engine's headers have numbers of hosts. The file has those of the network. */
+static void a_capture_has_the_addresses_of_an_ip6_lane(void **state)
+{
+	static const struct in6_addr own = {{{0xfd, [15] = 1}}}, peer = {{{0xfd, [15] = 2}}};
+	struct weft_frame_port six = port;
+	struct rte_mbuf *m = frame_of(LARGE, 1);
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(p + 14);
+	const struct rte_ipv6_hdr *ip6 = (const void *)(got[0].data + 14);
+	struct weft_tap *tap;
+	char capture[160];
+
+	(void)state;
+	six.flags = WEFT_FRAME_PORT_SOCKET;
+	six.hosts = weft_hosts_new(&own);
+	assert_non_null(six.hosts);
+	ip->src_addr = rte_cpu_to_be_32(weft_hosts_find(six.hosts, &own));
+	ip->dst_addr = rte_cpu_to_be_32(weft_hosts_number(six.hosts, &peer));
+	ip->time_to_live = 64;
+	((struct rte_udp_hdr *)(ip + 1))->dgram_len = rte_cpu_to_be_16(LARGE - 34);
+	memset(p + 42, 0x5a, LARGE - 42);
+	snprintf(capture, sizeof(capture), "%s,filter=ip6 and src host fd00::1,snaplen=150", file);
+	conf.capture = capture;
+	tap = weft_tap_open(&six, &weft_platform_host, 1, &conf);
+	weft_tap_offer(tap, &m, 1, WEFT_PCAPNG_OUT, weft_platform_host.now(NULL));
+	weft_tap_taken(tap, 1);
+	ip->src_addr = ip->dst_addr;
+	weft_tap_offer(tap, &m, 1, WEFT_PCAPNG_OUT, weft_platform_host.now(NULL));
+	weft_tap_taken(tap, 1);
+	stop(&(struct weft_capture_state){0});
+	weft_tap_close(tap);
+	assert_int_equal(read_frames(), 1);
+	assert_int_equal(got[0].len, LARGE + 20);
+	assert_int_equal(got[0].caplen, 150);
+	assert_memory_equal(&ip6->src_addr, &own, 16);
+	assert_memory_equal(&ip6->dst_addr, &peer, 16);
+	assert_int_equal(got[0].data[62], 0x5a);
+	/* The checksum is that of the whole frame. */
+	memcpy(rte_pktmbuf_prepend(m, 20), got[0].data, 62);
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	assert_int_equal(weft_ip6_sum((void *)(p + 14), p + 54, LARGE - 34), UINT16_MAX);
+	rte_pktmbuf_free(m);
+	free(six.hosts);
+}
+
 static uint64_t fake_now;
 
 static uint64_t fake_clock(void *arg)
@@ -654,6 +722,7 @@ int main(void)
 		cmocka_unit_test(errors_do_not_fill_the_disk),
 		cmocka_unit_test(a_signal_handler_may_write_a_file),
 		cmocka_unit_test(frames_are_whole_while_the_lane_goes_on),
+		cmocka_unit_test(a_capture_has_the_addresses_of_an_ip6_lane),
 		cmocka_unit_test(a_time_that_is_not_exact_has_its_bound_in_the_file),
 	};
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file capture/six.h
+ * Frames of IPv6 lanes over sockets. The engine's headers of such frames are those of IPv4, with
+ * numbers of hosts as addresses (frame/hosts.h). Captures get the headers that the network sees.
+ */
+#ifndef WEFT_CAPTURE_SIX_H
+#define WEFT_CAPTURE_SIX_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "frame/frame.h"
+#include "frame/hosts.h"
+#include "frame/nd.h"
+
+static_assert(WEFT_ND_MAX >= WEFT_ENCAP_MAX, "room for both");
+
+struct weft_six_head {
+	uint32_t len;  /**< of the headers in front of the rest of the frame */
+	uint32_t skip; /**< bytes of the frame whose place they take */
+	uint8_t bytes[WEFT_ND_MAX];
+};
+
+/**
+ * The headers of a frame, with checksums; of an ARP packet the frame of neighbour discovery.
+ * @return @p head; both lengths are 0 if a host has no number any more, and of other frames
+ */
+void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
+		   struct weft_six_head *head);
+
+#endif /* WEFT_CAPTURE_SIX_H */
