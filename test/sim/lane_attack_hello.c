@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "arp_frame.h"
+#include "seal/exchange.h"
 #include "sealed_scene.h"
 
 /* The peer begins to poll that late: the initiator has made two offers by then. */
@@ -17,6 +19,7 @@ static struct attacker {
 	uint8_t frame[2000]; /* that it sends */
 	size_t frame_len;
 	unsigned int hellos, acks, sent;
+	size_t ack_bytes;
 	bool over;
 } attacker;
 
@@ -277,7 +280,72 @@ static void changed_sources_end_no_connection(struct sim_case *c)
 	}
 }
 
+/* ---- HELLO_ACK ------------------------------------------------------------------------------- */
+
+/* The first HELLO goes to the attacker, and what the initiator sends behind it is lost. */
+static enum sim_verdict take_first_hello(struct sim_port *port, uint8_t *data, size_t len,
+					 void *arg)
+{
+	struct attacker *k = arg;
+	const struct weft_frame_hdr *h = sealed_header(k->s->rec, data, len);
+
+	if (!h)
+		return SIM_PASS;
+	if (port == k->s->pa) {
+		if (h->type == WEFT_FRAME_HELLO && k->hellos++ == 0) {
+			memcpy(k->frame, data, len);
+			k->frame_len = len;
+		}
+		return SIM_DROP;
+	}
+	if (h->type == WEFT_FRAME_HELLO_ACK) {
+		k->acks++;
+		k->ack_bytes += len;
+	}
+	return SIM_PASS;
+}
+
+/*
+ * @behaviour Y88: a host that sends HELLOs with the address of another one, and ARP frames, makes
+ * no end send more bytes to that address than it has sent itself
+ */
+static void forged_hellos_are_not_amplified(struct sim_case *c)
+{
+	static const uint8_t mac[6] = {2, 9, 9, 9, 9, 9};
+	struct attacker *k = &attacker;
+	struct sealed_scene s;
+	uint8_t to[6];
+	rte_be32_t ip;
+
+	sealed_hosts(&s, c, take_first_hello);
+	lane_connect(s.a, s.b);
+	sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
+	assert_true(k->frame_len > 0);
+	/* From the attacker's own MAC address: ARP names another one, which is the initiator's. */
+	memcpy(to, k->frame, 6);
+	memcpy(k->frame + 6, mac, 6);
+	ip = reseal_ip(k->frame)->dst_addr;
+	send_frame(k);
+	sim_run(s.sim, 20 * SIM_MS, NULL, NULL);
+	for (unsigned int i = 0; i < 100; i++) {
+		arp_inject(s.px, RTE_ARP_OP_REQUEST, mac, RTE_BE32(0x0a0000f0), to, ip);
+		sim_run(s.sim, SIM_MS, NULL, NULL);
+	}
+	assert_int_equal(k->acks, 1);
+	/* Copies, of which no MAC covers the cookie. */
+	for (unsigned int i = 0; i < 20; i++) {
+		k->frame[RESEAL_LANE + sizeof(struct weft_frame_hdr) + WEFT_EXCHANGE_COOKIE]++;
+		reseal(k->frame, k->frame_len);
+		send_frame(k);
+		sim_run(s.sim, SIM_MS, NULL, NULL);
+	}
+	assert_in_range(k->acks, 2, k->sent);
+	assert_true(k->ack_bytes <= k->sent * k->frame_len);
+	sealed_forget(s.rec);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(forged_hellos_are_not_amplified),
 	SIM_CASE(a_forged_bye_ends_no_handshake),
 	SIM_CASE(forged_resets_delay_no_handshake),
 	SIM_CASE(an_earlier_offer_replaces_no_later_one),

@@ -273,6 +273,16 @@ static void without_configuration_another_path_is_found(struct sim_case *c)
 	}
 }
 
+/* The helper of a process that ends now sends it: does it pass? */
+static bool farewell_passes(struct sim_port *port, struct flow *f)
+{
+	uint8_t frame[WEFT_FAREWELL_MAX];
+	size_t len = sim_port_farewell(port, frame);
+
+	assert_true(len > 0);
+	return eat_flow(port, frame, &len, sizeof(frame), f) == SIM_PASS;
+}
+
 /* @behaviour R24 */
 static void a_bad_path_gets_another_port(struct sim_case *c)
 {
@@ -291,6 +301,8 @@ static void a_bad_path_gets_another_port(struct sim_case *c)
 	/* The old port is as dead as it was. */
 	assert_int_equal(lane_counter(t.a, "path.back"), 1);
 	settle(&t, t.b, n);
+	assert_true(farewell_passes(t.pa, &f));
+	assert_true(farewell_passes(t.pb, &f));
 }
 
 /* HELLO's own flow falls into a black hole: it is said from other ports, too. */

@@ -169,6 +169,8 @@ struct sim_link *sim_port_down(struct sim_port *port);
 /** Set both directions of both (b may be NULL). */
 void sim_link_set(struct sim_port *a, struct sim_port *b, const struct sim_link *link);
 const struct sim_stats *sim_port_stats(const struct sim_port *port);
+/** The farewell that was entered last, of any connection. @return its length; 0 = none */
+uint32_t sim_port_farewell(const struct sim_port *port, uint8_t *frame);
 const char *sim_port_name(const struct sim_port *port);
 const uint8_t *sim_port_mac(const struct sim_port *port);
 unsigned int sim_port_index(const struct sim_port *port);

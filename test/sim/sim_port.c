@@ -450,6 +450,23 @@ static void port_close(struct weft_frame_port *fp)
 	fp->hosts = NULL;
 }
 
+static void port_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
+			  uint32_t len)
+{
+	struct sim_port *port = (struct sim_port *)fp;
+
+	*slot = len > 0;
+	port->farewell_len = len;
+	if (len > 0)
+		memcpy(port->farewell, frame, len);
+}
+
+uint32_t sim_port_farewell(const struct sim_port *port, uint8_t *frame)
+{
+	memcpy(frame, port->farewell, port->farewell_len);
+	return port->farewell_len;
+}
+
 static const struct weft_frame_port_ops port_ops = {
 	.rx_burst = port_rx_burst,
 	.tx_burst = port_tx_burst,
@@ -458,6 +475,7 @@ static const struct weft_frame_port_ops port_ops = {
 	.mem_map = sim_mem_map,
 	.link_up = port_link_up,
 	.look = sim_port_look,
+	.farewell = port_farewell,
 	.counters = port_counters,
 	.close = port_close,
 };

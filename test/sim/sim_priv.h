@@ -22,6 +22,7 @@
 #include <rte_udp.h>
 
 #include "frame/arp.h"
+#include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "lane.h"
 #include "link/link.h"
@@ -102,6 +103,8 @@ struct sim_port {
 	unsigned int num_mems;
 	struct sim_frames rx;
 	unsigned int rx_used;
+	uint32_t farewell_len; /* 0 = none */
+	uint8_t farewell[WEFT_FAREWELL_MAX];
 };
 
 enum sim_event_kind { SIM_EV_CALL, SIM_EV_TX, SIM_EV_SWITCH, SIM_EV_ARRIVE, SIM_EV_TRUNK };

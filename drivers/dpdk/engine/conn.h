@@ -349,6 +349,7 @@ struct raw_hs {
 	uint8_t half_bucket, half_mac;
 	bool half_shown;   /* the peer has proven that it receives at its address */
 	bool mac_unproven; /* ARP has not confirmed the source MAC of HELLO yet */
+	bool unanswered;   /* a HELLO has got no HELLO_ACK yet */
 	uint8_t hello_mac[6];
 
 	/* The peer's, from HELLO. */

@@ -499,8 +499,14 @@ void raw_hs_timer(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- responder */
 
+/*
+ * One HELLO_ACK for each HELLO, which has as many bytes: the address of its sender may be another
+ * host's.
+ */
 void raw_hello_answer(struct raw_conn *c)
 {
+	if (c->state == RAW_HALF_OPEN)
+		c->hs->unanswered = false;
 	send_hello(c, WEFT_FRAME_HELLO_ACK);
 }
 
@@ -593,6 +599,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_deadline_live(c, c->hs_expire);
 	}
 	if (c->state == RAW_HALF_OPEN) {
+		c->hs->unanswered = true;
 		c->elsewhere = iface->rx_elsewhere;
 		c->path[0].dport = v->src_port;
 	}
@@ -651,8 +658,11 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (err != 0)
 		return; /* without memory the next READY may find some */
 	/* The peer has got no answer yet: perhaps a host on the path has changed the first port. */
-	if (!c->rx.data_received)
+	if (!c->rx.data_received && c->path[0].dport != v->src_port) {
 		c->path[0].dport = v->src_port;
+		if (c->state == RAW_UP)
+			raw_farewell_enter(c);
+	}
 	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
 	if (c->state == RAW_HALF_OPEN)
 		raw_conn_up(c, (uint16_t)size);

@@ -91,13 +91,17 @@ bool raw_hello_mac_known(struct raw_conn *c)
 	return true;
 }
 
-/* To be called when ARP has learned an address. The list has RAW_HALF_OPEN_MAX entries at most. */
+/*
+ * To be called for each ARP frame, since each may be the awaited one. HELLOs that have been
+ * answered get no other HELLO_ACK: a sender of ARP frames would make this end flood another host.
+ * The list has RAW_HALF_OPEN_MAX entries at most.
+ */
 static void hello_mac_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
 	TAILQ_FOREACH(c, &iface->half.list, hs->half_link)
-		if (c->hs->mac_unproven && raw_hello_mac_known(c))
+		if (c->hs->mac_unproven && c->hs->unanswered && raw_hello_mac_known(c))
 			raw_hello_answer(c);
 }
 

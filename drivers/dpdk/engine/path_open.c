@@ -290,6 +290,14 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 
 /* ---------------------------------------------------------------- receiving */
 
+/* Path @k has other ports. The farewell goes by those of path 0. */
+static void ports_changed(struct raw_conn *c, uint8_t k)
+{
+	c->path[k].rtt = (struct weft_rtt){0};
+	if (k == 0 && c->state == RAW_UP)
+		raw_farewell_enter(c);
+}
+
 void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind)
 {
 	uint8_t k = v->hdr->path;
@@ -313,7 +321,7 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 		return;
 	c->path[k].sport = m->use_port;
 	c->path[k].dport = c->peer_port;
-	c->path[k].rtt = (struct weft_rtt){0};
+	ports_changed(c, k);
 	m->use_port = 0;
 	raw_multi_renewed(c, k);
 }
@@ -345,7 +353,7 @@ static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint1
 		return true;
 	c->path[k].sport = c->iface->rx_filter.udp_port;
 	c->path[k].dport = v->src_port;
-	c->path[k].rtt = (struct weft_rtt){0};
+	ports_changed(c, k);
 	raw_multi_probe_soon(c, k);
 	return true;
 }
