@@ -136,6 +136,10 @@ fab_pairs=(
 )
 fab_singles=("fi_cntr_test" "fi_cq_test" "fi_dom_test -n 3" "fi_eq_test" "fi_getinfo_test"
 	"fi_mr_cache_evict" "fi_mr_test")
+# Without an exchange of addresses: the client has a node and a service only.
+fab_named=("fi_av_xfer" "fi_bw -v" "fi_cq_data" "fi_msg_inject" "fi_multi_recv" "fi_rdm"
+	"fi_rdm_cntr_pingpong -I 50 -v" "fi_rdm_pingpong -I 50 -v" "fi_rdm_tagged_peek"
+	"fi_rma_bw -o write -I 20 -v" "fi_unexpected_msg -I 10")
 fab_dir=
 fab_limit=$((limit < 60 ? limit : 60))
 
@@ -147,14 +151,18 @@ fab_single() {
 		"${@:2}" >"$tmp/out" 2>&1 </dev/null
 }
 
-fab_pair() {
-	local provider=$1 port=$((20000 + RANDOM % 12000)) rc=0 pid
-	shift
-	fab_single "$provider" "$@" -E -B "$port" &
+fab_pair() { fab_two -E "$@"; }
+fab_by_name() { fab_two "" "$@"; }
+fab_two() {
+	local exchange=$1 provider=$2 port=$((20000 + RANDOM % 12000)) rc=0 pid
+	shift 2
+	# shellcheck disable=SC2086
+	fab_single "$provider" "$@" $exchange -B "$port" &
 	pid=$!
 	sleep 1
+	# shellcheck disable=SC2086
 	env FI_PROVIDER="${provider//;/,}" timeout -k 10 "$fab_limit" "$fab_dir$1" -p "$provider" \
-		"${@:2}" -E -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 </dev/null || rc=1
+		"${@:2}" $exchange -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 </dev/null || rc=1
 	wait $pid || rc=1
 	cat "$tmp/client" >>"$tmp/out"
 	return $rc
@@ -184,6 +192,10 @@ fabtests() {
 	for program in "${fab_pairs[@]}"; do
 		# shellcheck disable=SC2086
 		fab fab_pair $program
+	done
+	for program in "${fab_named[@]}"; do
+		# shellcheck disable=SC2086
+		fab fab_by_name $program
 	done
 }
 

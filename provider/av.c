@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "provider/completion.h"
+#include "provider/name.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/provider.h"
@@ -460,12 +461,22 @@ static void introduce_to(struct wfi_peer *peer)
 			"no memory: a peer does not get the address of this process\n");
 }
 
+/* Locked; released while an address by node and service is fetched. */
 static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t *place)
 {
+	struct wfi_addr fetched;
 	struct wfi_av_entry *e;
 	uint64_t id;
 	int rc;
 
+	if (wfi_name_is(addr, sizeof(*addr))) {
+		wfi_unlock();
+		rc = wfi_name_fetch(addr, &fetched);
+		wfi_lock();
+		if (rc < 0)
+			return rc;
+		addr = &fetched;
+	}
 	rc = wfi_addr_check(addr, &id);
 	if (rc == -FI_EOPNOTSUPP)
 		wfi_options_other_version();
@@ -523,10 +534,16 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	return av->events ? 0 : done;
 }
 
-static int no_insertsvc(struct fid_av *av, const char *node, const char *service,
-			fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *place,
+			uint64_t flags, void *context)
 {
-	return -FI_ENOSYS;
+	struct wfi_addr name;
+
+	if (!node || !service)
+		return -FI_EINVAL;
+	if (!wfi_name_make(node, service, false, false, &name))
+		return -FI_EADDRNOTAVAIL;
+	return av_insert(fid, &name, 1, place, flags, context);
 }
 
 static int no_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
@@ -589,7 +606,9 @@ static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, si
 	uint64_t id;
 	int n;
 
-	if (wfi_addr_check(a, &id) == 0)
+	if (wfi_name_is(a, sizeof(*a)))
+		wfi_name_text(a, text, sizeof(text));
+	else if (wfi_addr_check(a, &id) == 0)
 		snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id, a->number);
 	n = snprintf(buf, *length, "%s", text);
 	*length = (size_t)n + 1;
@@ -645,7 +664,7 @@ static struct fi_ops_av av_ops = {
 	/* Sets of addresses are not supported. */
 	.size = offsetof(struct fi_ops_av, av_set),
 	.insert = av_insert,
-	.insertsvc = no_insertsvc,
+	.insertsvc = av_insertsvc,
 	.insertsym = no_insertsym,
 	.remove = av_remove,
 	.lookup = av_lookup,

@@ -9,6 +9,7 @@
 #include "provider/completion.h"
 #include "provider/info.h"
 #include "provider/message.h"
+#include "provider/name.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/rma.h"
@@ -266,6 +267,32 @@ static void put_worker(void)
 	wfi_worker_put();
 }
 
+static int own_address(const struct wfi_ep *ep, struct wfi_addr *own)
+{
+	int rc = wfi_addr_own(own);
+
+	if (rc < 0)
+		return rc;
+	own->domain = ep->domain->number;
+	own->number = (uint8_t)ep->number;
+	own->receiver = (uint8_t)(ep->srx ? ep->srx->number : ep->number);
+	if (ep->source_err)
+		own->length |= WFI_ADDR_INTRODUCE;
+	return 0;
+}
+
+/* A source address with a port: clients get the endpoint's address there. */
+static int start_serving(struct wfi_ep *ep)
+{
+	struct wfi_addr own;
+	int rc;
+
+	if (!ep->server)
+		return 0;
+	rc = own_address(ep, &own);
+	return rc < 0 ? rc : wfi_name_serve(ep->server, &own);
+}
+
 static int ep_enable(struct wfi_ep *ep)
 {
 	int rc;
@@ -285,6 +312,9 @@ static int ep_enable(struct wfi_ep *ep)
 	rc = wfi_worker_get();
 	if (rc == 0) {
 		rc = start_receiving(ep);
+		if (rc == 0 && start_serving(ep) < 0)
+			FI_WARN(&wfi_provider, FI_LOG_EP_CTRL,
+				"no thread: the endpoint does not listen at its source address\n");
 		if (rc < 0)
 			put_worker();
 	}
@@ -314,6 +344,7 @@ static int ep_close(struct fid *fid)
 	if (wfi_domain_is_parents(ep->domain))
 		return 0;
 	wfi_lock();
+	wfi_name_close(ep->server);
 	if (ep->enabled) {
 		end_operations(ep);
 		if (ep->srx)
@@ -379,15 +410,10 @@ static int ep_getname(fid_t fid, void *addr, size_t *length)
 	if (fid->fclass != FI_CLASS_EP)
 		return -FI_EINVAL;
 	wfi_lock();
-	rc = ep->enabled ? wfi_addr_own(&own) : -FI_EOPBADSTATE;
+	rc = ep->enabled ? own_address(ep, &own) : -FI_EOPBADSTATE;
 	wfi_unlock();
 	if (rc < 0)
 		return rc;
-	own.domain = ep->domain->number;
-	own.number = (uint8_t)ep->number;
-	own.receiver = (uint8_t)(ep->srx ? ep->srx->number : ep->number);
-	if (ep->source_err)
-		own.length |= WFI_ADDR_INTRODUCE;
 	*length = sizeof(own);
 	memcpy(addr, &own, room < sizeof(own) ? room : sizeof(own));
 	return room < sizeof(own) ? -FI_ETOOSMALL : 0;
@@ -638,17 +664,23 @@ int wfi_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
+	struct wfi_name_server *server = NULL;
 	struct wfi_ep *ep;
 	int rc;
 
 	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	rc = check_key(info);
+	if (rc == 0 && info->src_addr && wfi_name_is(info->src_addr, info->src_addrlen))
+		rc = wfi_name_listen(info->src_addr, &server);
 	if (rc < 0)
 		return rc;
 	ep = ep_new(domain, FI_CLASS_EP, &ep_fi_ops, context);
-	if (!ep)
+	if (!ep) {
+		wfi_name_close(server);
 		return -FI_ENOMEM;
+	}
+	ep->server = server;
 	ep->shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->caps = info->caps;

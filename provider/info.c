@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "provider/av.h"
+#include "provider/name.h"
 #include "provider/options.h"
 #include "provider/provider.h"
 
@@ -149,8 +150,8 @@ static bool wants_virtual_addresses(const struct fi_info *hints)
 }
 
 /*
- * An endpoint's address is created with the endpoint, so the only source address accepted is the
- * one that fi_getinfo() returned.
+ * An endpoint's address is created with the endpoint, so the source addresses accepted are those
+ * that fi_getinfo() returned.
  */
 static bool is_unmade(const void *addr, size_t length)
 {
@@ -164,7 +165,8 @@ static bool is_peer(const void *addr, size_t length)
 {
 	uint64_t id;
 
-	return length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id) == 0;
+	return wfi_name_is(addr, length) ||
+	       (length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id) == 0);
 }
 
 static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
@@ -172,7 +174,8 @@ static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
 	if (hints->addr_format != FI_FORMAT_UNSPEC)
 		return "addr_format";
 	if (hints->src_addr && !(flags & FI_SOURCE) &&
-	    !is_unmade(hints->src_addr, hints->src_addrlen))
+	    !is_unmade(hints->src_addr, hints->src_addrlen) &&
+	    !wfi_name_is(hints->src_addr, hints->src_addrlen))
 		return "src_addr: an endpoint's address is made with it";
 	if (hints->dest_addr && !is_peer(hints->dest_addr, hints->dest_addrlen))
 		return "dest_addr: it is no address of fi_getname()";
@@ -349,24 +352,37 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-static int fill_addresses(struct fi_info *info, const struct fi_info *hints)
-{
-	struct wfi_addr *addr = malloc(sizeof(*addr));
+/* Addresses of the node and the service of fi_getinfo(); NULL: it has none. */
+struct names {
+	const void *source, *dest;
+};
 
-	if (!addr)
-		return -FI_ENOMEM;
-	wfi_addr_unmade(addr);
+static struct wfi_addr *copy_addr(const void *addr)
+{
+	struct wfi_addr *copy = malloc(sizeof(*copy));
+
+	if (copy)
+		memcpy(copy, addr, sizeof(*copy));
+	return copy;
+}
+
+static int fill_addresses(struct fi_info *info, const struct fi_info *hints,
+			  const struct names *names)
+{
+	const void *source = names->source, *dest = names->dest;
+	struct wfi_addr unmade;
+
+	wfi_addr_unmade(&unmade);
+	if (!source && hints && hints->src_addr && wfi_name_is(hints->src_addr, hints->src_addrlen))
+		source = hints->src_addr;
+	if (!dest && hints)
+		dest = hints->dest_addr;
 	info->addr_format = FI_FORMAT_UNSPEC;
-	info->src_addr = addr;
-	info->src_addrlen = sizeof(*addr);
-	if (!hints || !hints->dest_addr)
-		return 0;
-	info->dest_addr = malloc(sizeof(*addr));
-	if (!info->dest_addr)
-		return -FI_ENOMEM;
-	memcpy(info->dest_addr, hints->dest_addr, sizeof(*addr));
-	info->dest_addrlen = sizeof(*addr);
-	return 0;
+	info->src_addr = copy_addr(source ? source : &unmade);
+	info->src_addrlen = info->src_addr ? sizeof(unmade) : 0;
+	info->dest_addr = dest ? copy_addr(dest) : NULL;
+	info->dest_addrlen = info->dest_addr ? sizeof(unmade) : 0;
+	return !info->src_addr || (dest && !info->dest_addr) ? -FI_ENOMEM : 0;
 }
 
 /* libfabric's fi_freeinfo() frees it. @return 0 or -FI_ENOMEM */
@@ -397,8 +413,8 @@ static int fill_keys(struct fi_info *info, const struct fi_info *hints)
 	return rc;
 }
 
-static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
-		 struct fi_info **out)
+static int offer(const struct fi_info *hints, const struct names *names,
+		 enum wfi_progress_choice progress, struct fi_info **out)
 {
 	uint64_t orders = fenced_orders(hints);
 	struct fi_info *info = fi_allocinfo();
@@ -413,7 +429,7 @@ static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
 	if (rc == 0)
-		rc = fill_addresses(info, hints);
+		rc = fill_addresses(info, hints, names);
 	if (rc == 0)
 		rc = fill_keys(info, hints);
 	info->fabric_attr->name = strdup(WFI_NAME);
@@ -430,20 +446,28 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		const struct fi_info *hints, struct fi_info **info)
 {
 	enum wfi_progress_choice progress = wfi_options_progress();
+	bool source = flags & FI_SOURCE;
+	struct names names = {NULL, NULL};
+	struct wfi_addr name;
 	const char *what;
 
 	*info = NULL;
-	if (flags & FI_PROV_ATTR_ONLY)
+	if (flags & FI_PROV_ATTR_ONLY) {
 		hints = NULL;
-	/*
-	 * Names and port numbers are no addresses of this provider: applications exchange addresses
-	 * of fi_getname().
-	 */
-	what = node || (service && !(flags & FI_SOURCE)) ? "a node or service"
-							 : lacks(hints, flags, progress);
+		node = service = NULL;
+	}
+	/* What is not offered costs no look-up of a name. */
+	what = lacks(hints, flags, progress);
+	if (!what && service && !node && !source)
+		what = "a service without a node to connect to";
+	if (!what && (node || service) &&
+	    !wfi_name_make(node, service, source, flags & FI_NUMERICHOST, &name))
+		what = "a node or service without an address";
 	if (what) {
 		FI_INFO(&wfi_provider, FI_LOG_CORE, "not offered: %s\n", what);
 		return -FI_ENODATA;
 	}
-	return offer(hints, progress, info);
+	if (node || service)
+		*(source ? &names.source : &names.dest) = &name;
+	return offer(hints, &names, progress, info);
 }

@@ -37,6 +37,7 @@ struct wfi_ep {
 	struct wfi_domain *domain;
 	struct wfi_av *av;
 	struct wfi_eq *eq;
+	struct wfi_name_server *server; /**< of its source address; NULL = none */
 	struct wfi_half tx, rx;
 	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;

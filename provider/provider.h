@@ -22,6 +22,7 @@
  *	              endpoints
  *	ep.c          endpoints: opening, binding, closing; shared contexts
  *	message.c     messages, and the calls for those without a tag
+ *	name.c        endpoints by node and service: the exchange of addresses over TCP
  *	tagged.c      calls for tagged messages; probing them before they are received
  *	rma.c         remote memory: reads and writes
  *	atomic.c      remote memory: atomics

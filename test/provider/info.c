@@ -352,12 +352,29 @@ static void on_request(void **state)
 	fi_freeinfo(hints);
 }
 
-/* Addresses are no names. */
-static void refuses_nodes(void **state)
+/* A node and a service are a destination, or a source; test/provider/names.c connects by them. */
+static void nodes(void **state)
 {
-	struct fi_info *hints = new_hints(), *info = NULL;
+	static const char *const hosts[] = {"127.0.0.1", "::1", "localhost"};
+	struct fi_info *hints = new_hints(), *info = NULL, *again;
+	int rc;
 
-	assert_int_equal(fi_getinfo(VERSION, "127.0.0.1", "5000", 0, hints, &info), -FI_ENODATA);
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		rc = fi_getinfo(VERSION, hosts[i], "5000", 0, hints, &info);
+		assert_int_equal(rc, 0);
+		assert_int_equal(info->dest_addrlen, FI_NAME_MAX);
+		again = get_info(info, &rc);
+		assert_int_equal(rc, 0);
+		assert_memory_equal(again->dest_addr, info->dest_addr, FI_NAME_MAX);
+		fi_freeinfo(again);
+		fi_freeinfo(info);
+	}
+	info = NULL;
+	assert_int_equal(fi_getinfo(VERSION, "no.such.host.invalid", "5000", 0, hints, &info),
+			 -FI_ENODATA);
+	assert_int_equal(fi_getinfo(VERSION, "localhost", "5000", FI_NUMERICHOST, hints, &info),
+			 -FI_ENODATA);
+	assert_int_equal(fi_getinfo(VERSION, NULL, "5000", 0, hints, &info), -FI_ENODATA);
 	assert_null(info);
 	fi_freeinfo(hints);
 }
@@ -386,6 +403,8 @@ static void addresses(void **state)
 	assert_int_equal(fi_getinfo(VERSION, NULL, "5000", FI_SOURCE, info, &again), 0);
 	fi_freeinfo(again);
 	((char *)info->src_addr)[FI_NAME_MAX - 1] = 0;
+	fi_freeinfo(info);
+	assert_int_equal(fi_getinfo(VERSION, NULL, NULL, 0, hints, &info), 0);
 	hints->dest_addr = info->src_addr;
 	hints->dest_addrlen = FI_NAME_MAX;
 	info->src_addr = NULL;
@@ -434,12 +453,12 @@ static void progress_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims),        cmocka_unit_test(remote_keys),
-		cmocka_unit_test(answers),       cmocka_unit_test(refuses),
-		cmocka_unit_test(refuses_nodes), cmocka_unit_test(progress_variable),
-		cmocka_unit_test(addresses),     cmocka_unit_test(directions),
-		cmocka_unit_test(fence),         cmocka_unit_test(orders),
-		cmocka_unit_test(inject_sizes),  cmocka_unit_test(on_request),
+		cmocka_unit_test(claims),       cmocka_unit_test(remote_keys),
+		cmocka_unit_test(answers),      cmocka_unit_test(refuses),
+		cmocka_unit_test(nodes),        cmocka_unit_test(progress_variable),
+		cmocka_unit_test(addresses),    cmocka_unit_test(directions),
+		cmocka_unit_test(fence),        cmocka_unit_test(orders),
+		cmocka_unit_test(inject_sizes), cmocka_unit_test(on_request),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints by node and service, without another exchange of addresses. */
+
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define VERSION FI_VERSION(1, 17)
+
+/* A port that was free a moment ago, of which both sides know. */
+static void free_port(char port[8])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	int fd;
+
+	if (world_side == 1) {
+		world_take(port, 8);
+		return;
+	}
+	memset(port, 0, 8);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+	close(fd);
+	snprintf(port, 8, "%u", ntohs(a.sin_port));
+	world_give(port, 8);
+}
+
+struct end {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+};
+
+static void end_open(struct end *e, const char *node, const char *port, uint64_t flags)
+{
+	struct fi_info *hints = world_hints(&(struct world_params){.caps = FI_TAGGED | FI_SOURCE});
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+
+	CHECK(fi_getinfo(VERSION, node, port, flags, hints, &e->info));
+	fi_freeinfo(hints);
+	CHECK(fi_fabric(e->info->fabric_attr, &e->fabric, NULL));
+	CHECK(fi_domain(e->fabric, e->info, &e->domain, NULL));
+	CHECK(fi_av_open(e->domain, &av, &e->av, NULL));
+	CHECK(fi_cq_open(e->domain, &cq, &e->cq, NULL));
+	CHECK(fi_endpoint(e->domain, e->info, &e->ep, NULL));
+	CHECK(fi_ep_bind(e->ep, &e->av->fid, 0));
+	CHECK(fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV));
+	CHECK(fi_enable(e->ep));
+}
+
+static void end_close(struct end *e)
+{
+	CHECK(fi_close(&e->ep->fid));
+	CHECK(fi_close(&e->cq->fid));
+	CHECK(fi_close(&e->av->fid));
+	CHECK(fi_close(&e->domain->fid));
+	CHECK(fi_close(&e->fabric->fid));
+	fi_freeinfo(e->info);
+}
+
+static void next(struct end *e)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t n;
+
+	do {
+		n = fi_cq_read(e->cq, &entry, 1);
+	} while (n == -FI_EAGAIN);
+	assert_int_equal(n, 1);
+}
+
+/* As fabtests do: the client sends its own address, and gets an answer. */
+static void serve(struct end *e)
+{
+	char addr[FI_NAME_MAX];
+	fi_addr_t client;
+
+	CHECK(fi_trecv(e->ep, addr, sizeof(addr), NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	next(e);
+	assert_int_equal(fi_av_insert(e->av, addr, 1, &client, 0, NULL), 1);
+	CHECK(fi_tsend(e->ep, "answer", 7, NULL, client, 2, NULL));
+	next(e);
+}
+
+static void call(struct end *e, fi_addr_t server)
+{
+	char own[FI_NAME_MAX], answer[8] = "";
+	size_t size = sizeof(own);
+
+	CHECK(fi_getname(&e->ep->fid, own, &size));
+	assert_int_equal(size, sizeof(own));
+	CHECK(fi_trecv(e->ep, answer, sizeof(answer), NULL, server, 2, 0, NULL));
+	CHECK(fi_tsend(e->ep, own, sizeof(own), NULL, server, 1, NULL));
+	next(e);
+	next(e);
+	assert_string_equal(answer, "answer");
+}
+
+static void by_destination(void **state)
+{
+	static const char *const hosts[] = {"127.0.0.1", "localhost"};
+	fi_addr_t server;
+	struct end e;
+	char port[8];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		free_port(port);
+		if (world_side == 0) {
+			end_open(&e, NULL, port, FI_SOURCE);
+			serve(&e);
+		} else {
+			/* The server may start later. */
+			end_open(&e, hosts[i], port, 0);
+			assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL),
+					 1);
+			call(&e, server);
+		}
+		world_barrier();
+		end_close(&e);
+	}
+}
+
+static void by_insertsvc(void **state)
+{
+	fi_addr_t server;
+	struct end e;
+	char port[8];
+
+	free_port(port);
+	if (world_side == 0) {
+		end_open(&e, "127.0.0.1", port, FI_SOURCE);
+		serve(&e);
+	} else {
+		end_open(&e, NULL, NULL, 0);
+		assert_int_equal(fi_av_insertsvc(e.av, "127.0.0.1", port, &server, 0, NULL), 1);
+		call(&e, server);
+	}
+	world_barrier();
+	end_close(&e);
+}
+
+/* Two endpoints for one port, a client without a server, and a server that is none of Weft's. */
+static void errors(void **state)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int wrong = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+	struct fid_ep *second;
+	fi_addr_t server;
+	struct end e;
+	char port[8];
+
+	free_port(port);
+	if (world_side == 1) {
+		close(wrong);
+		world_barrier();
+		return;
+	}
+	end_open(&e, NULL, port, FI_SOURCE);
+	CHECK(fi_endpoint(e.domain, e.info, &second, NULL));
+	CHECK(fi_close(&second->fid));
+	end_close(&e);
+	end_open(&e, "127.0.0.1", port, 0);
+	assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL), 0);
+	assert_true(server == FI_ADDR_NOTAVAIL);
+	a.sin_port = htons((uint16_t)atoi(port));
+	setsockopt(wrong, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(wrong, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(wrong, 1), 0);
+	assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL), 0);
+	close(wrong);
+	end_close(&e);
+	world_barrier();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(by_destination),
+		cmocka_unit_test(by_insertsvc),
+		cmocka_unit_test(errors),
+	};
+
+	world_begin();
+	return world_end(cmocka_run_group_tests_name("names", tests, NULL, NULL));
+}
