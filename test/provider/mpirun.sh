@@ -7,8 +7,8 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
 
-for variable in "${!FI_@}" "${!HYDRA_@}" "${!LSB_@}" "${!OMPI_@}" "${!PBS_@}" PE_HOSTFILE \
-	"${!PRTE_@}" "${!SLURM@}" "${!WEFT_@}"; do
+for variable in "${!FI_@}" "${!HYDRA_@}" "${!I_MPI_@}" "${!LSB_@}" "${!OMPI_@}" "${!PBS_@}" \
+	PE_HOSTFILE "${!PRTE_@}" "${!SLURM@}" "${!WEFT_@}"; do
 	unset "$variable"
 done
 export WEFT_CONFIG=off
@@ -28,6 +28,7 @@ launcher() {
 launcher mpirun 'mpirun (Open MPI) 4.1.4'
 launcher mpirun5 'mpirun (Open MPI) 5.0.7'
 launcher mpiexec.hydra 'HYDRA build details: Version: 4.2.1'
+launcher mpiexec.intel 'Intel(R) MPI Library for Linux* OS, Version 2021.12 Build 20240213'
 launcher srun 'slurm 22.05.8'
 launcher other 'other 1.0'
 
@@ -350,12 +351,25 @@ other_launchers() {
 		'HYDRA_LAUNCHER_EXEC=/dev/shm/weft-job-.*'
 }
 
+# By the names of Intel MPI's documentation, with the user's own shell behind them.
+intel_mpi() {
+	with --launcher mpiexec.intel -n 2 ./program && has 'I_MPI_OFI_PROVIDER=weft' \
+		'FI_PROVIDER=weft' && has_not '^I_MPI_HYDRA' || return 1
+	with --launcher mpiexec.intel --seal -n 2 ./program && has 'I_MPI_HYDRA_BOOTSTRAP=ssh' \
+		'I_MPI_HYDRA_BOOTSTRAP_EXEC=/dev/shm/weft-job-.*' && has_not '^HYDRA_' || return 1
+	I_MPI_HYDRA_BOOTSTRAP=slurm refused "I_MPI_HYDRA_BOOTSTRAP=slurm is set" \
+		--launcher mpiexec.intel --seal x || return 1
+	I_MPI_HYDRA_BOOTSTRAP_EXEC=/usr/bin/rsh refused "I_MPI_HYDRA_BOOTSTRAP_EXEC is" \
+		--launcher mpiexec.intel --seal x
+}
+
 check "a job key is the owner's alone, and ends with its job" job_key
 check "no job key where none is requested" no_job_key
 check "a job's signals, exit code and key" signals
 check "another host gets the job key by ssh" other_host
 check "another host that takes no key is named, with the reason" no_other_host
 check "two names of one host" two_names
+check "Intel MPI gets the names of its own documentation" intel_mpi
 check "a job is refused where a key has no safe way" no_safe_way
 check "a job is refused where a scheduler starts its daemons" other_schedulers
 check "a job key in Slurm" with_slurm
