@@ -16,7 +16,7 @@
 #include "provider/process.h"
 #include "provider/rma.h"
 
-/* The limit of one call; Weft has none. */
+/* The limit of one call in bytes; Weft has none. */
 #define SIZE_LIMIT (1u << 20)
 
 #define FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
@@ -162,7 +162,7 @@ static void *take(struct cursor *c, size_t n, size_t width)
 	return at;
 }
 
-/* Copy the present elements to contiguous memory. */
+/* Copy the elements of all pieces to contiguous memory. */
 static void gather(char *at, const struct fi_ioc *ioc, size_t pieces, size_t width)
 {
 	for (size_t i = 0; i < pieces; i++) {
@@ -171,7 +171,10 @@ static void gather(char *at, const struct fi_ioc *ioc, size_t pieces, size_t wid
 	}
 }
 
-/* FI_INJECT: the application may change the operands when the call has returned. */
+/*
+ * FI_INJECT: copy the operands and compares, since the application may change them when the call
+ * has returned. @p p then refers to @p copies. @return 0, or -FI_EAGAIN: there is no memory
+ */
 static int inject(struct wfi_op *op, struct post *p, size_t n, struct fi_ioc copies[2])
 {
 	size_t width = types[p->datatype].width;
@@ -219,7 +222,7 @@ static uint32_t op_flags(const struct wfi_op *op, const struct post *p)
 
 	if (p->call.flags & FI_MORE)
 		flags |= WEFT_OP_F_MORE;
-	/* An operation with a result has been executed when the result comes. */
+	/* FETCH and COMPARE need no flag: their result comes when the target has executed them. */
 	if (p->form == BASE &&
 	    (p->call.flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) || op->counts != 0))
 		flags |= WEFT_OP_F_DELIVERED;
@@ -266,7 +269,7 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 	return 0;
 }
 
-/* FI_RMA_EVENT. */
+/* With FI_RMA_EVENT: what the target counts for this atomic, WFI_COUNT_*. */
 static unsigned int counts(const struct post *p)
 {
 	if (p->op == FI_ATOMIC_READ)
@@ -307,7 +310,7 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 	return wfi_post_result(rc);
 }
 
-/* The number of elements; 0: the pieces of the arrays do not match. */
+/* The number of elements; 0: the arrays differ in it, or one has more than WFI_IOV_MAX pieces. */
 static size_t count_elements(const struct post *p)
 {
 	const bool results = p->form != BASE, operands = p->op != FI_ATOMIC_READ;

@@ -16,24 +16,24 @@
 
 /* ------------------------------------------------------------------ peers */
 
-/* Tests build another one. */
+/* Tests build a provider with another version. */
 #ifndef WFI_ADDR_VERSION
 #define WFI_ADDR_VERSION 2
 #endif
 #define RKEYS 256u
-/* No endpoint has this channel of Weft. */
+/* Weft's channel for addresses of senders; endpoints have the channels 0 to 511. */
 #define INTRODUCTIONS 512
-/* Addresses of senders that are kept; those of later ones are not known. */
+/* The maximum number of addresses of senders; those of later senders are not kept. */
 #define SENDERS_MAX 65536u
 
 static const uint8_t magic[3] = {'W', 'e', 'f'};
 
 static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications reserve this size");
 
-/* By id. Ids are random. */
+/* All peers, by the ids of their workers, which are random. */
 static struct weft_table peers;
 
-/* Recently used keys, by their low bits, which are random. */
+/* Recently used keys of one peer, by their low bits, which are random. */
 struct wfi_rkeys {
 	struct {
 		uint64_t key;
@@ -164,8 +164,8 @@ static void put_peer(struct wfi_peer *peer)
 /*
  * A message has the id of its sender's worker, not the address that fi_av_insert() needs. So a
  * process that sends to an endpoint with FI_SOURCE_ERR sends its address first, once for each
- * connection. This is a tagged message: all channels of these share one sequence, so the address
- * arrives before the messages.
+ * connection. The address is a tagged message of the channel INTRODUCTIONS. Tagged messages of a
+ * connection have one sequence on all channels, so the address arrives before other messages.
  */
 
 struct sender {
@@ -173,7 +173,7 @@ struct sender {
 	struct wfi_addr addr;
 };
 
-/* By id. */
+/* Addresses of senders, by the ids of their workers. */
 static struct weft_table senders;
 
 static struct weft_request *listening; /* the posted receive */
@@ -200,7 +200,8 @@ static void keep_sender(const struct weft_completion *c)
 
 	if (c->status != 0 || c->length != sizeof(arrived) || wfi_addr_check(&arrived, &id) < 0 ||
 	    id != c->source_id) {
-		FI_WARN(&wfi_provider, FI_LOG_AV, "a sender's own address is not valid\n");
+		FI_WARN(&wfi_provider, FI_LOG_AV,
+			"a peer has sent a malformed address of its own, which is ignored\n");
 		return;
 	}
 	if (weft_table_find(&senders, id) || senders.num == SENDERS_MAX)
@@ -220,7 +221,8 @@ static void address_arrived(struct weft_request *req, const struct weft_completi
 		keep_sender(c);
 	weft_request_free(req);
 	if (listen_on && wfi_senders_listen() < 0)
-		FI_WARN(&wfi_provider, FI_LOG_AV, "no more addresses of senders: no memory\n");
+		FI_WARN(&wfi_provider, FI_LOG_AV,
+			"no memory: from now on addresses of new senders are not known\n");
 }
 
 int wfi_senders_listen(void)
@@ -254,7 +256,10 @@ bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel
 	if (node) {
 		*addr = container_of(node, struct sender, by_id)->addr;
 	} else {
-		/* Another address vector may have another endpoint of the process. */
+		/*
+		 * The process has sent no address. It is known if any address vector has an
+		 * address of it: only the number of the endpoint differs.
+		 */
 		node = weft_table_find(&peers, id);
 		if (!node)
 			return false;
@@ -292,7 +297,7 @@ void wfi_peers_forget(void)
 	struct wfi_peer *peer;
 
 	senders_forget();
-	/* One bucket at a time. */
+	/* weft_table_any() finds a bucket; the inner loop visits its peers. */
 	for (uint32_t i = 0; (node = weft_table_any(&peers, &i)) != NULL; i++) {
 		for (; node; node = SLIST_NEXT(node, link)) {
 			peer = container_of(node, struct wfi_peer, by_id);
@@ -313,9 +318,10 @@ void wfi_peers_forked(void)
 /* ------------------------------------------------------------------ connections */
 
 /*
- * A peer that has closed in order may have removed our address and still run: the next message
- * connects again. A peer that has died remains dead. If receives wait for the peer, a new
- * connection determines which of the two is the case.
+ * Weft's callback: a connection has ended. -ECONNRESET means that the peer has closed it: it may
+ * have removed this process's address and still run, so the next operation connects again. After
+ * another error the peer is dead, and operations return this error. Receives that wait for the peer
+ * need a connection (message.c); they end if it cannot be made.
  */
 static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 {
@@ -402,7 +408,7 @@ static void hash_add(struct wfi_av *av, size_t place)
 	av->hash[slot] = (uint32_t)place + 1;
 }
 
-/* Build the hash of a vector with @size entries; the hash is at most half full. */
+/* Build the hash of a vector with @p size entries; the hash is at most half full. */
 static int hash_make(struct wfi_av *av, size_t size)
 {
 	uint32_t *hash = calloc(size * 2, sizeof(*hash));
@@ -563,7 +569,7 @@ static void clear_place(struct wfi_av *av, size_t place)
 	put_peer(peer);
 }
 
-/* Entries are not reused: an old fi_addr_t must not refer to another peer. */
+/* Places of removed addresses are not reused: an old fi_addr_t must not refer to another peer. */
 static int av_remove(struct fid_av *fid, fi_addr_t *places, size_t count, uint64_t flags)
 {
 	struct wfi_av *av = container_of(fid, struct wfi_av, av);

@@ -34,7 +34,10 @@ struct wfi_addr {
 	uint8_t boot[WFI_BOOT_MAX];
 };
 
-/** FI_SOURCE_ERR: the endpoint reports addresses of senders that its address vector lacks. */
+/**
+ * A bit of `length`: the endpoint has FI_SOURCE_ERR, so it reports addresses of senders that its
+ * address vector lacks. Peers send it their address first.
+ */
 #define WFI_ADDR_INTRODUCE 0x80u
 
 struct wfi_rkeys;
@@ -56,25 +59,27 @@ struct wfi_peer {
  * return more without starting a worker. It leads to no endpoint.
  */
 void wfi_addr_unmade(struct wfi_addr *addr);
-/** The address of this process, without an endpoint. @return 0 or a negative error */
+/** This process's address, without an endpoint. Locked, with a worker. @return 0 or an error */
 int wfi_addr_own(struct wfi_addr *addr);
 /**
- * Validate an address, which may have any contents. @return 0; -FI_EINVAL; -FI_EOPNOTSUPP: it comes
- * from another version
+ * Validate an address, which may have any contents.
+ * @param[out] id  id of its worker
+ * @return 0; -FI_EINVAL: malformed; -FI_EOPNOTSUPP: it comes from another version
  */
 int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id);
 
 int wfi_peer_connect_now(struct wfi_peer *peer);
 
-/** Create Weft's endpoint at first use. @return 0, or a negative libfabric error */
+/** Create Weft's endpoint, if there is none. Locked. @return 0, or a negative libfabric error */
 static inline int wfi_peer_connect(struct wfi_peer *peer)
 {
 	return peer->ep ? 0 : wfi_peer_connect_now(peer);
 }
 
 /**
- * Get the key of the peer's memory, which the peer entry owns. @return 0, or a negative libfabric
- * error
+ * Get Weft's remote key for @p key. The peer must be connected. It owns the remote key, which is
+ * valid until the next call, or until the connection ends. Locked.
+ * @return 0; -FI_EAGAIN: there is no memory; or another negative libfabric error
  */
 int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
@@ -113,7 +118,7 @@ void wfi_peers_forked(void);
  */
 
 struct wfi_av_entry {
-	struct wfi_peer *peer; /**< NULL: the entry is free */
+	struct wfi_peer *peer; /**< NULL: the address has been removed */
 	uint8_t number;        /**< number of the endpoint in its process */
 	uint8_t receiver;      /**< number of what has its receives */
 	struct wfi_addr addr;

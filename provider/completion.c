@@ -93,7 +93,7 @@ static inline ssize_t read_now(struct fid_cq *fid, void *buf, size_t count, fi_a
 	if (wfi_cq_empty(cq) || count == 0)
 		wfi_progress();
 	else
-		weft_worker_kick(wfi.worker); /* wfi_op_polled() */
+		weft_worker_kick(wfi.worker); /* sends what wfi_op_polled() has held back */
 	if (wfi_cq_empty(cq)) {
 		n = -FI_EAGAIN;
 		yield = wfi_turn_is_over();
@@ -117,8 +117,8 @@ static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 }
 
 /*
- * The address of an error's source: in the application's buffer, if it has passed one, or in memory
- * that is valid until the next call.
+ * Return the address of an error's source in the application's buffer, if it has passed one.
+ * Otherwise return @p address itself, which is valid until the queue returns its next error.
  */
 static void give_address(struct wfi_cq *cq, struct fi_cq_err_entry *buf, void *address)
 {
@@ -126,7 +126,7 @@ static void give_address(struct wfi_cq *cq, struct fi_cq_err_entry *buf, void *a
 
 	free(cq->address);
 	cq->address = address;
-	/* Applications of older interfaces leave the members unset. */
+	/* Applications of interfaces before 1.5 leave err_data and err_data_size unset. */
 	if (cq->domain->api_version >= FI_VERSION(1, 5) && buf->err_data_size > 0 &&
 	    buf->err_data) {
 		if (length > buf->err_data_size)
@@ -168,8 +168,8 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 /* ------------------------------------------------------------------ sleeping */
 
 /*
- * Locked. Are @threshold entries there, or an error? Entries behind an error cannot be read before
- * it.
+ * Are @p threshold entries there, or an error? Entries behind an error cannot be read before the
+ * error. Locked.
  */
 static bool is_enough(const struct wfi_cq *cq, size_t threshold)
 {

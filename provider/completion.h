@@ -47,6 +47,7 @@ struct wfi_cq {
 int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
+/** Double the number of entries. Locked. @return 0, or -FI_ENOMEM */
 int wfi_cq_grow(struct wfi_cq *cq);
 
 /** Reserve an entry. Locked. @return 0, or -FI_EAGAIN: there is no memory */
@@ -112,7 +113,10 @@ static inline void wfi_cntr_count(struct wfi_cntr *cntr, bool error)
 		wfi_wait_signal(&cntr->wait);
 }
 
-/** Locked, for fi_trywait(). @return 0 or a negative error */
+/**
+ * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the counter first; -FI_EINVAL: the
+ * counter has no descriptor for the application; or another error
+ */
 int wfi_cntr_trywait(struct wfi_cntr *cntr);
 
 /* ------------------------------------------------------------------ event queues */
@@ -133,7 +137,10 @@ struct wfi_eq {
 int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 		void *context);
 
-/** Locked. Without memory the event is lost, and a warning is logged. */
+/**
+ * Append an event or, with a positive @p error, an error. Without memory it is lost, and a warning
+ * is logged. Locked.
+ */
 void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
 void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 

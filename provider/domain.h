@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/domain.h
- * Domains, and their memory regions. A domain that a child of fork() has is the parent's.
+ * Domains, and their memory regions. In a child of fork() each domain that was open before the
+ * fork belongs to the parent.
  */
 #ifndef WFI_DOMAIN_H
 #define WFI_DOMAIN_H
@@ -25,7 +26,7 @@ struct wfi_mr {
 	struct weft_mem *mem;
 	uint64_t key;            /**< Weft's */
 	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
-	LIST_ENTRY(wfi_mr) counted;
+	LIST_ENTRY(wfi_mr) counted; /**< in the list of regions with such a counter */
 };
 
 /** The registration of a descriptor; NULL for none. */
@@ -37,12 +38,13 @@ static inline struct weft_mem *wfi_mr_mem(void *desc)
 extern struct fi_ops_mr wfi_mr_ops;
 
 /**
- * Weft's key for a key that the application has chosen. Keys are of one domain, so its number is
- * part of it. For one domain the function is one-to-one.
+ * Weft's key for a key that the application has chosen. Each domain may have the same keys, so the
+ * domain's number is an input. Weft has no key 0: of the keys of a domain, two have the same result
+ * (UINT64_MAX), and all others have results of their own.
  */
 uint64_t wfi_mr_key(uint8_t domain, uint64_t key);
 
-/** A peer has changed the region of Weft's key: count it, if the region has a counter. Locked. */
+/** A peer has changed the region with Weft's @p key: its counter, if any, counts it. Locked. */
 void wfi_mr_written(uint64_t key);
 
 /** In a child of fork(): there are no regions. */
@@ -58,13 +60,13 @@ struct wfi_domain {
 	unsigned int generation; /**< generation of the process that opened it */
 	uint32_t api_version;    /**< that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
-	uint8_t number;          /**< then: the domain's number, which its addresses have */
+	uint8_t number;          /**< with app_keys: number of the domain, which addresses have */
 	enum fi_av_type av_type;
 };
 
 /** Give the domain a number, if the application chooses keys. Locked. @return 0 or -FI_EMFILE */
 int wfi_domain_number_take(struct wfi_domain *domain);
-/** Locked. */
+/** Free the domain's number, if it has one. Locked. */
 void wfi_domain_number_put(const struct wfi_domain *domain);
 
 /** Was the domain opened by the process that forked this one? */

@@ -180,7 +180,7 @@ static void drop_messages(const struct wfi_ep *ep)
 	}
 }
 
-/* The endpoint or shared context has no more operations. */
+/* End the operations of an endpoint or shared context that closes. Locked. */
 static void end_operations(struct wfi_ep *ep)
 {
 	ep->enabled = false;
@@ -190,7 +190,7 @@ static void end_operations(struct wfi_ep *ep)
 	drop_messages(ep);
 }
 
-/* Capabilities of an endpoint that its receives have. */
+/* Capabilities of receives: all endpoints of a shared context must have the same. */
 #define RECEIVE_CAPS                                                                   \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
 	 FI_SOURCE_ERR)
@@ -239,7 +239,7 @@ static void srx_leave(struct wfi_ep *srx)
 
 /* ------------------------------------------------------------------ enabling, closing */
 
-/* The worker is there. */
+/* With a worker: prepare for what peers send. @return 0 or a negative error */
 static int start_receiving(struct wfi_ep *ep)
 {
 	uint16_t receiver = ep->number;
@@ -325,7 +325,8 @@ static int ep_enable(struct wfi_ep *ep)
 }
 
 /*
- * Wait for operations that cannot be cancelled: afterwards the application may use their buffers.
+ * Wait for operations that cannot be cancelled, since the application may use their buffers
+ * afterwards. At most for CLOSE_MS, because a peer may be stopped.
  */
 static void wait_for_operations(void)
 {
@@ -636,7 +637,7 @@ static struct wfi_ep *ep_new(struct wfi_domain *domain, size_t fclass, struct fi
 	ep->ep.fid.ops = ops;
 	ep->ep.ops = &ep_ops;
 	ep->ep.cm = &cm_ops;
-	/* All of them, with any capabilities: libfabric calls them without a check. */
+	/* All tables, whatever the capabilities: libfabric calls them without a check for NULL. */
 	ep->ep.tagged = &wfi_tagged_ops;
 	ep->ep.msg = &wfi_msg_ops;
 	ep->ep.rma = &wfi_rma_ops;

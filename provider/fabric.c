@@ -123,7 +123,7 @@ static enum wfi_thread thread_of(const struct fi_info *info)
 								      : WFI_THREAD_WATCH;
 }
 
-/* With one domain whose calls are serialized, no other thread contends for the lock. */
+/* Take the lock in alone mode (lock.h), if there is one domain, whose calls are serialized. */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();
@@ -229,8 +229,6 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int coun
 
 /* ------------------------------------------------------------------ fabrics and the entry point */
 
-/* The entry point of the shared object, and fabrics, of which there is one kind. */
-
 static int fabric_close(struct fid *fid)
 {
 	free(container_of(fid, struct fid_fabric, fid));
@@ -284,7 +282,10 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, 
 	return 0;
 }
 
-/* An application may end without closing anything. */
+/*
+ * libfabric unloads the object afterwards, so no thread may run its code. The last domain that
+ * closes joins the thread, but an application may end without closing anything.
+ */
 static void cleanup(void)
 {
 	wfi_lock_join();

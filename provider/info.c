@@ -69,7 +69,7 @@ static uint64_t fenced_orders(const struct fi_info *hints)
 	return order & WFI_ORDER_FENCED;
 }
 
-/* The longest operation that is ordered: all of them, or none. */
+/* The length up to which @p orders keep @p these: the maximum, or 0 if they keep none of these. */
 static size_t ordered(uint64_t orders, uint64_t these)
 {
 	return orders & these ? WFI_MAX_MSG_SIZE : 0;
@@ -190,7 +190,7 @@ static const char *caps_lack(uint64_t caps)
 		return "FI_HMEM: buffers must be in host memory, and hints without FI_HMEM";
 	if (more)
 		return fi_tostr(&more, FI_TYPE_CAPS);
-	/* A fenced operation comes after earlier messages, too, which fences here do not order. */
+	/* libfabric's FI_FENCE also waits for earlier messages; a fence of Weft does not. */
 	if (caps & FI_FENCE && caps & (FI_MSG | FI_TAGGED))
 		return "FI_FENCE together with FI_MSG or FI_TAGGED";
 	if (caps & FI_RMA_EVENT && !(caps & WFI_CAPS_MEMORY))
@@ -248,7 +248,10 @@ int wfi_info_key(const struct fi_info *info, const uint8_t **key)
 
 /* ------------------------------------------------------------------ the offer */
 
-/* The requested capabilities, and those without cost; all of them if none was requested. */
+/*
+ * The requested capabilities, and those without cost. If none was requested: all but FI_SOURCE_ERR,
+ * FI_FENCE and FI_RMA_EVENT; with FI_MR_BASIC no remote memory.
+ */
 static uint64_t caps_for(const struct fi_info *hints)
 {
 	uint64_t primary = WFI_CAPS_PRIMARY, caps = hints ? hints->caps : 0;

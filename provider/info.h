@@ -26,8 +26,8 @@
 #define WFI_MR_SCALABLE 2
 #define WFI_CAPS_FREE (FI_MULTI_RECV | WFI_CAPS_DOMAIN)
 /*
- * Capabilities that cost something, or change the meaning of calls: only applications that request
- * them get them.
+ * Capabilities that cost something, or change the meaning of calls: an application that requests
+ * any capabilities gets these only if they are among them.
  */
 #define WFI_CAPS_REQUESTED (FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_FENCE | FI_RMA_EVENT)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_REQUESTED)
@@ -52,17 +52,17 @@
 /* Completions come in any order: 1.x calls it FI_ORDER_NONE, which is deprecated in 2.x. */
 #define WFI_COMP_ORDER 0
 
-/* Endpoints and shared receive contexts of a process; addresses have a byte for their number. */
+/* At most this number of endpoints and shared receive contexts: addresses have a byte for it. */
 #define WFI_ENDPOINTS 256
 /*
- * The size for applications that do not request one, and the limit of requests. Open MPI injects
- * all messages up to this size, which are copied where lanes could send from the buffer.
+ * In bytes: the size for applications that do not request one, and the limit of requests. Open MPI
+ * injects all messages up to this size, which costs a copy of each.
  */
 #define WFI_INJECT_SIZE 4096
 #define WFI_INJECT_MAX 16384
 #define WFI_CQ_DATA_SIZE 8
 #define WFI_MAX_MSG_SIZE (1ull << 40)
-/* The provider has no limit of queued operations. */
+/* The number of operations that is offered; the provider itself has no limit. */
 #define WFI_QUEUE_SIZE 65536
 /* Every bit of a tag can be matched. */
 #define WFI_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull

@@ -107,7 +107,7 @@ static pid_t parent_of(pid_t pid)
 	return p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
 }
 
-/* False for a process of another user. */
+/* Has the environment of a process this variable? False also for a process of another user. */
 static bool has_variable(pid_t pid, const char *name)
 {
 	size_t room = 0, len = strlen(name);

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/** True also for a process without a job. */
+/** Is this process the first rank of its job? True also for a process without a job. */
 bool wfi_job_is_first_rank(void);
 
 /** Are all ranks of the job on this host, and are there several? */
@@ -20,7 +20,8 @@ long wfi_job_local_ranks(void);
 
 /**
  * Has this host more ranks than CPUs for them? The CPUs are those of the launcher's affinity mask,
- * since a launcher binds each of its ranks to a part of its own CPUs.
+ * since a launcher binds each of its ranks to a part of its own CPUs; at most those that Slurm
+ * reports.
  */
 bool wfi_job_is_oversubscribed(void);
 

@@ -26,14 +26,14 @@ static void exclude(void)
 	struct wfi_lock *l = &wfi_the_lock;
 
 	/*
-	 * Acquire: a thread that set it to false without the mutex is seen inside
-	 * (wfi_lock_shared()).
+	 * Acquire: if wfi_lock_shared() has set it to false, this thread sees `inside` of the
+	 * thread that called it, which may hold the lock by a store.
 	 */
 	if (atomic_load_explicit(&l->alone, memory_order_acquire)) {
 		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
 		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	}
-	/* Acquire: changes of that thread are visible. */
+	/* Acquire: changes that a thread made inside are visible. */
 	while (atomic_load_explicit(&l->inside, memory_order_acquire))
 		sched_yield();
 	l->by_store = false;
@@ -47,8 +47,8 @@ void wfi_lock_any(void)
 }
 
 /*
- * The mode may be enabled already: a thread does that while this one waits for the mutex. Then no
- * other thread is inside, because this one is the only one that takes the lock by a store.
+ * Another thread may enable alone mode while this one waits for the mutex. Then no other thread is
+ * inside, because in this mode one thread alone takes the lock by a store.
  */
 void wfi_lock_slow(void)
 {
@@ -100,7 +100,7 @@ void wfi_unlock_alone(void)
 	/* With one thread the registration takes no time. */
 	if (!l->registered && __libc_single_threaded)
 		l->registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-	/* One attempt: a process that cannot register has the mutex. */
+	/* One attempt: a process that cannot register keeps the mutex. */
 	if (!l->registered && !has_thread)
 		has_thread = weft_thread_start("weft-register", register_process, NULL, NULL,
 					       &thread) == 0;

@@ -44,18 +44,21 @@ void wfi_lock_any(void);
  * now, or some ms later by a thread.
  */
 void wfi_unlock_alone(void);
-/** Unlocked: wait for the end of the thread that enables alone mode. The object may be unloaded. */
+/**
+ * Wait for the end of the thread that enables alone mode, since the shared object may be unloaded
+ * afterwards. Not locked.
+ */
 void wfi_lock_join(void);
-/** For callers that serialize their calls, in or out of alone mode. */
+/** The part of wfi_lock() that takes the mutex, in or out of alone mode. */
 void wfi_lock_slow(void);
 /** In a child of fork(): another thread of the parent may have held the lock. */
 void wfi_lock_forked(void);
-/** With the lock held: other threads may take it from now on. */
+/** End alone mode, with the lock held: from now on other threads may take the mutex. */
 static inline void wfi_lock_shared(void)
 {
 	/*
-	 * Release: a thread that reads it also reads `inside`, which is set if this thread took it
-	 * by a store.
+	 * Release: a thread that reads this false also reads `inside`, which is set if this thread
+	 * took the lock by a store.
 	 */
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_release);
 	wfi_the_lock.wanted = false;
@@ -66,7 +69,7 @@ static inline void wfi_lock(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Relaxed: it is read again below. */
+	/* Relaxed: `alone` is read again below. */
 	if (__builtin_expect(!atomic_load_explicit(&l->alone, memory_order_relaxed), 0)) {
 		wfi_lock_slow();
 		return;

@@ -90,7 +90,8 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 
 /*
  * A receive from one process must end when that process cannot send any more. So there must be a
- * connection, which reports that.
+ * connection, which reports that. @return 0; or an error: the call returns it, and the receive has
+ * ended without a completion
  */
 static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 {
@@ -99,8 +100,8 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 	if (rc == 0)
 		return 0;
 	/*
-	 * Messages that the process has sent may still be in the lanes. An operation that ends has
-	 * no endpoint.
+	 * Messages that the process has sent may still be in the lanes. If one of them has ended
+	 * the operation, its endpoint is NULL.
 	 */
 	wfi_progress_all();
 	if (!op->ep)

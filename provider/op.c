@@ -13,7 +13,10 @@
 
 static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
 
-/* The number freed first is used first: messages in flight to an old endpoint then match none. */
+/*
+ * Numbers are given in a circle, so that a number is free for long before it is used again:
+ * messages in flight to a closed endpoint then match no new one.
+ */
 int wfi_ep_number_take(struct wfi_ep *ep)
 {
 	static uint16_t next;
@@ -78,7 +81,7 @@ static int grow_pool(void)
 	return 0;
 }
 
-/* Free the operation; its reserved entry has been used. */
+/* Free the operation; its reserved entry has been used or released. */
 static void op_release(struct wfi_op *op)
 {
 	if (__builtin_expect(op->closing, 0)) {
@@ -194,8 +197,8 @@ void wfi_op_sent(struct wfi_op *op, int status)
 }
 
 /*
- * The error of a receive, positive; 0: none. Weft cancels a receive from a peer whose connection
- * has ended: report the reason instead. Locked.
+ * The error of a receive, positive; 0: none. A receive that the application has not cancelled was
+ * cancelled because its peer sends no more: the error is the reason of that. Locked.
  */
 static int op_error(const struct wfi_op *op, int status)
 {
@@ -259,7 +262,7 @@ uint32_t wfi_post_flags(const struct wfi_post *p)
 		flags |= WEFT_OP_F_IMM;
 	if (p->flags & FI_INJECT)
 		flags |= WEFT_OP_F_INJECT;
-	/* A matched message has been delivered. */
+	/* FI_MATCH_COMPLETE needs no flag: a message that is matched has been delivered. */
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
 	    (p->kind == FI_WRITE || !(p->flags & FI_MATCH_COMPLETE)))
 		flags |= WEFT_OP_F_DELIVERED;

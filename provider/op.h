@@ -66,7 +66,7 @@ static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
 
 /** Give an endpoint a number. Locked. @return 0 or a negative error */
 int wfi_ep_number_take(struct wfi_ep *ep);
-/** Locked. */
+/** Free the endpoint's number. Locked. */
 void wfi_ep_number_put(const struct wfi_ep *ep);
 /** The enabled endpoint with this number. Locked. @return NULL: there is none */
 struct wfi_ep *wfi_ep_find(unsigned int number);
@@ -90,16 +90,14 @@ struct wfi_op {
 	uint64_t tag, data;
 	bool report;    /**< success is reported, too */
 	bool cancelled; /**< by the application */
-	/** FI_MULTI_RECV: the buffer is for several messages, with one receive at a time */
-	bool closing; /* the endpoint is closed, and Weft still uses the buffer */
-	bool multi;
+	bool closing;   /**< the endpoint is closed, and Weft still uses the buffer */
+	bool multi;     /**< FI_MULTI_RECV: a buffer for several messages, one receive at a time */
 	struct weft_op_params params;
 	/** receives: from this process only; compared, never dereferenced */
 	struct wfi_peer *peer;
-	/** For an operation that is several operations of Weft (atomic.c). */
-	unsigned int parts; /* parts not ended */
-	int status;         /* the first error; of a receive: the reason of wfi_ops_end() */
-	void *copy;         /* copy of the operands; NULL: none */
+	unsigned int parts; /**< of an atomic: operations of Weft that have not ended (atomic.c) */
+	int status;         /**< the first error of the parts; or the reason of wfi_ops_end() */
+	void *copy;         /**< of an atomic: allocated copy of the operands; NULL: none */
 	/** FI_RMA_EVENT, reads and atomics: what the target counts (rma.h); 0: nothing */
 	unsigned int counts;
 	fi_addr_t target;
@@ -232,13 +230,17 @@ static inline uint32_t wfi_op_polled(const struct wfi_op *op)
 
 /** What the call returns. @param rc  as Weft has returned */
 int wfi_post_result(int rc);
-/** wfi_post_result(); an operation that is no receive ends if Weft has ended it. Locked. */
+/**
+ * After the post of a send, read or write, which has returned @p rc: report the end of the
+ * operation if it is 0, drop it after an error. Locked. @return wfi_post_result()
+ */
 int wfi_post_started(struct wfi_op *op, int rc);
 
-/** The operation was not started: free it. Locked. */
+/** Free an operation without a completion. Locked. */
 void wfi_op_drop(struct wfi_op *op);
-/** The operation has ended, with Weft's status. Locked. */
+/** A send, read, write or atomic has ended, with Weft's status: report and free it. Locked. */
 void wfi_op_sent(struct wfi_op *op, int status);
+/** A receive has ended, or a buffer for several messages has a message. Locked. */
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
 /**
  * Enter the source into a completion that is a success. FI_SOURCE_ERR makes it an error, with the
@@ -268,7 +270,7 @@ void wfi_ops_end(const struct wfi_peer *peer, int status);
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
 /** The endpoint closes: cancel its receives, and report none of its operations. Locked. */
 void wfi_ops_close(struct wfi_ep *ep);
-/** Operations of closed endpoints whose buffers Weft still has. Locked. */
+/** The number of operations of closed endpoints whose buffers Weft still uses. Locked. */
 unsigned int wfi_ops_closing(void);
 /** Free the pool; there is no operation any more. */
 void wfi_ops_free(void);
@@ -279,11 +281,15 @@ void wfi_ops_forked(void);
 
 /*
  * FI_MULTI_RECV: a buffer for several messages, one behind the other. A buffer has one receive at a
- * time, for the rest of its space. An endpoint has one such receive, for the buffer posted first:
- * other buffers wait until that is full.
+ * time, for the rest of its space. Of an endpoint's buffers for messages of any process, the first
+ * has such a receive, and the others wait until it is full. A buffer for messages of one process
+ * does not wait.
  */
 
-/** Post an operation with buffer, source and params. Locked. @return 0 or Weft's error */
+/**
+ * Post an operation with buffer, source and params. Locked.
+ * @return WEFT_INPROGRESS, also if messages have arrived; or Weft's error, negative
+ */
 int wfi_multi_post(struct wfi_op *op);
 /** The endpoint closes. Locked. */
 void wfi_multi_close(struct wfi_ep *ep);

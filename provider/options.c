@@ -19,12 +19,15 @@
 #define PREFIX "FI_WEFT_"
 #define INTERVAL_US 200
 #define INTERVAL_MAX_US 1000000
-/* About 1 us over shared memory: less than switching to another process and back. */
+/*
+ * 20 calls that find nothing take about 1 us over shared memory: less than switching to another
+ * process and back.
+ */
 #define YIELD_AFTER 20
 #define YIELD_MAX 1000000
 
 static const struct {
-	const char *name; /* in the case that libfabric expects */
+	const char *name; /* in lower case, and without FI_WEFT_ */
 	enum fi_param_type type;
 	const char *help;
 } variables[] = {
@@ -33,7 +36,8 @@ static const struct {
 	 "when the launcher reports that the job is on one host, otherwise all available lanes"},
 	{"job_lanes", FI_PARAM_STRING,
 	 "WEFT_LANES of the job, for hosts that do not set WEFT_LANES. weft-mpirun sets it"},
-	{"job_eal_args", FI_PARAM_STRING, "The same for WEFT_EAL_ARGS"},
+	{"job_eal_args", FI_PARAM_STRING,
+	 "WEFT_EAL_ARGS of the job, for hosts that do not set WEFT_EAL_ARGS. weft-mpirun sets it"},
 	{"progress", FI_PARAM_STRING,
 	 "asked (default): a thread makes progress where the application makes no calls, after "
 	 "FI_WEFT_PROGRESS_INTERVAL if it requests FI_PROGRESS_AUTO, otherwise after 20 ms; auto: "
@@ -264,7 +268,10 @@ int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
 		rc = set_default(config, "WEFT_PEER_TIMEOUT", "inf");
 	if (rc == 0)
 		rc = set_default(config, "WEFT_CONNECT_TIMEOUT", "3600s");
-	/* Devices have few operations, and the offer must not depend on a variable. */
+	/*
+	 * RDMA devices execute few of the atomics that the provider offers, and the offer must not
+	 * depend on this variable.
+	 */
 	if (rc == 0)
 		rc = weft_config_modify(config, "WEFT_ATOMIC_MODE", "cpu");
 	if (rc < 0) {

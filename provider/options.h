@@ -17,10 +17,10 @@ enum wfi_progress_choice {
 
 struct wfi_options {
 	const char *lanes; /**< NULL: depends on the job */
-	/** values of the launcher's environment, for hosts that have none; NULL: not set */
+	/** WEFT_LANES and WEFT_EAL_ARGS of the launcher, for hosts without them; NULL: not set */
 	const char *job_lanes, *job_eal_args;
 	enum wfi_progress_choice progress;
-	/** interval at which the thread checks whether the application polls */
+	/** FI_PROGRESS_AUTO: interval at which the thread checks whether the application polls */
 	unsigned int interval_us;
 	unsigned int yield_after; /**< number of calls without an event; UINT_MAX: never */
 };

@@ -25,8 +25,9 @@
 /*
  * The last endpoint waits for peers to take its messages: until nothing has happened for FLUSH_NS,
  * and at most for FLUSH_MAX_NS. A peer that lives can be without processor time for seconds, and a
- * slow one gives credit after each half of a window only. A dead peer's connection fails before, by
- * WEFT_PEER_TIMEOUT. A peer that sends without end must not stop the exit.
+ * slow one gives credit after each half of a window only. WEFT_PEER_TIMEOUT is inf by default
+ * (options.c), so FLUSH_NS ends the wait for a host that is gone. FLUSH_MAX_NS is for a peer that
+ * sends without end, which must not stop the exit.
  */
 #define FLUSH_NS 30000000000ull
 #define FLUSH_MAX_NS 120000000000ull
@@ -281,7 +282,7 @@ void wfi_wait_signal(struct wfi_wait *wait)
 	(void)n;
 }
 
-/* Wake all, or those whose rearms are used up. */
+/* Wake all sleepers; or only the progress thread and sleepers whose rearms are used up. */
 static void wake(bool all)
 {
 	struct wfi_wait *wait, *next;
@@ -302,7 +303,7 @@ void wfi_arm_for_sleepers(void)
 		wake(true);
 }
 
-/* Consume a signal for which no thread has slept. @return was there one? */
+/* Consume a signal. @return was there one? */
 static bool take_signal(const struct wfi_wait *wait)
 {
 	uint64_t count;
@@ -414,8 +415,8 @@ int wfi_deadline_left(const struct wfi_deadline *deadline)
 /* The worker's descriptor wakes the thread; this is a safety timeout. */
 #define SLEEP_MS 1000
 /*
- * WFI_THREAD_WATCH: the interval of the checks, and the least time between two rounds of progress.
- * The thread takes the core from an application that computes.
+ * WFI_THREAD_WATCH: the interval of the checks, 20 ms, and the least time between two rounds of
+ * progress, 0.5 ms. They limit the time that the thread takes from an application that computes.
  */
 static const struct timespec watch_interval = {.tv_nsec = 20000000};
 static const struct timespec watch_rest = {.tv_nsec = 500000};
@@ -428,7 +429,7 @@ static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
 static unsigned int users;
 static struct wfi_wait idle = WFI_WAIT_CLOSED;
-/* Both are read without a lock: a change takes effect within one interval. */
+/* `stop` and `autos` are read without a lock: a change takes effect within one interval. */
 static atomic_bool stop;
 static atomic_uint autos; /* users of the kind WFI_THREAD_AUTO */
 static struct timespec interval;
@@ -446,8 +447,9 @@ static bool is_polled(void)
 }
 
 /*
- * Locked. Completions wake sleepers of the application; other sleepers are armed again together
- * with this thread, since the descriptor is the same. @return is there nothing to do?
+ * Make progress for threads of the application that sleep, too: a completion wakes those that wait
+ * for it. For the others the worker is armed when this thread sleeps, since all sleepers share its
+ * descriptor. Locked. @return is there nothing to do?
  */
 static bool work(void)
 {
@@ -487,7 +489,7 @@ static void make_progress_for_others(void)
 {
 	wfi_lock_any();
 	if (wfi.sleepers == 0 && work())
-		wfi_wait_sleep(&idle, SLEEP_MS); /* an error: the thread returns later */
+		wfi_wait_sleep(&idle, SLEEP_MS); /* after an error the next round tries again */
 	if (wfi.sleepers == 0 && wfi.serialized)
 		wfi_unlock_alone();
 	else
@@ -513,7 +515,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* @return 0, or a negative error: it does not run */
+/* Start the thread. @return 0, or a negative error: it does not run */
 static int first_user(unsigned int interval_us)
 {
 	int rc;

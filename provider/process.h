@@ -22,7 +22,7 @@
 struct wfi_process {
 	/** armed struct wfi_wait, for which wfi_unlock() arms the worker */
 	unsigned int sleepers;
-	/** calls of the application; by them the thread detects polling */
+	/** progress calls of the application, by which the progress thread detects polling */
 	atomic_uint progress_calls;
 	unsigned int empty_calls; /**< consecutive calls without an event */
 	unsigned int domains, endpoints;
@@ -40,7 +40,7 @@ struct wfi_process {
 
 extern struct wfi_process wfi;
 
-/* A call on the worker has disarmed it: arm it again for threads that sleep. */
+/** A call on the worker has disarmed it: arm it again for threads that sleep. Locked. */
 void wfi_arm_for_sleepers(void);
 
 static inline void wfi_unlock(void)
@@ -90,17 +90,21 @@ static inline void wfi_progress_all(void)
 /**
  * One more domain. Locked.
  * @param key  WFI_KEY_LEN bytes that the application has given, or NULL
- * @return 0; -FI_EINVAL: the process has another key; or another negative libfabric error
+ * @return 0; -FI_EINVAL: the process has another key, or a variable an invalid value; or another
+ * negative libfabric error
  */
 int wfi_process_get(const uint8_t *key);
-/** NULL, or the key that an application has given before? Locked. */
+/** Is @p key NULL, or the key that an application has given before? Locked. */
 bool wfi_process_has_key(const uint8_t *key);
-/** One domain less. Locked. */
+/** One domain less. The last one destroys the context. Locked. */
 void wfi_process_put(void);
 
-/** One more endpoint. Locked. @return 0, or a negative libfabric error */
+/** One more enabled endpoint. The first one creates the worker. Locked. @return 0, or an error */
 int wfi_worker_get(void);
-/** One endpoint less. The last one waits until its messages are delivered. Locked. */
+/**
+ * One enabled endpoint less. The last one waits until messages are delivered, for 2 minutes at
+ * most, and destroys the worker. Locked.
+ */
 void wfi_worker_put(void);
 /** Close a connection; what was sent over it is first delivered. Locked. */
 void wfi_connection_close(struct weft_ep *ep);
@@ -115,8 +119,8 @@ int wfi_errno(int status);
 
 /*
  * Sleeping until the worker has events, or until a call of another thread has processed them: a
- * descriptor that is readable then. There is one for each completion queue and counter on which
- * threads may wait.
+ * descriptor that is readable then. There is one for each completion queue, counter and event queue
+ * on which threads may wait, and one for the progress thread.
  *
  * A thread that sleeps has armed the worker, and any call on the worker, by any thread, disarms it.
  * So such a call arms it again (wfi_unlock()), and wakes sleepers if that is not possible. If it
@@ -128,7 +132,7 @@ struct wfi_wait {
 	int event;
 	unsigned int worker; /**< number of the worker whose descriptor is in the set; 0: none */
 	bool armed;
-	bool shy;              /**< a call of the application wakes it: for the progress thread */
+	bool shy;              /**< the progress thread's: any call of the application wakes it */
 	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
 	/**
 	 * A sleeper that has woken up elsewhere and is still armed costs every call. After this
@@ -192,7 +196,7 @@ enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
 
 /**
  * One more user; the lock of the process must not be held.
- * @param interval_us  of WFI_THREAD_AUTO, by the first user
+ * @param interval_us  interval of the checks of WFI_THREAD_AUTO; that of the first user is valid
  * @return 0 or a negative error
  */
 int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us);

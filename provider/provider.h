@@ -28,9 +28,9 @@
  *	atomic.c      remote memory: atomics
  *
  * A process has one worker, whatever the number of its domains and endpoints, since a port has one
- * owner. The first endpoint to be enabled creates it. One lock guards it and everything here
- * (process.h). All calls into Weft are made with the lock held, and Weft's callbacks run inside
- * them.
+ * owner. The first endpoint to be enabled creates the worker (process.h). One lock guards the
+ * worker and everything here (lock.h). All calls on the worker are made with the lock held, and
+ * Weft's callbacks run inside them.
  *
  * Objects begin with libfabric's fid, and are opened and closed by libfabric's calls. They count
  * their users; closing an object in use returns -FI_EBUSY.
@@ -66,7 +66,7 @@
 
 extern struct fi_provider wfi_provider;
 
-/* For functions of a fid that an object does not support. */
+/* Functions of a fid that an object does not support: they return -FI_ENOSYS. */
 int wfi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int wfi_no_control(struct fid *fid, int command, void *arg);
 int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
@@ -88,10 +88,10 @@ int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
  * - Tables of functions have their size, by which applications detect functions that are absent.
  */
 
-/** The newest version that the provider was run with; requests for a newer one are not served. */
+/** The newest libfabric that tests have used; requests for a newer version are not served. */
 #define WFI_VERSION_NEWEST FI_VERSION(2, 6)
 
-/** When the library has loaded the provider: the version that the provider reports to it. */
+/** Set the version that the provider reports to the library, which has just loaded it. */
 void wfi_version_start(void);
 
 /** Members of struct fi_domain_attr from tclass on, as of 1.20. */

@@ -27,14 +27,15 @@ void wfi_rma_executed(const struct wfi_op *op)
 	int rc;
 
 	if (!e)
-		return; /* it has been removed, or the endpoint closed */
+		return; /* the target's address has been removed, or the endpoint closed */
 	rc = wfi_peer_connect(e->peer);
 	if (rc == 0) {
 		params.channel = wfi_channel(e->number, FI_RMA);
 		rc = weft_am_send(e->peer->ep, &am, NULL, 0, &params, NULL);
 	}
 	if (rc < 0)
-		FI_WARN(&wfi_provider, FI_LOG_EP_DATA, "an operation is not counted: %s\n",
+		FI_WARN(&wfi_provider, FI_LOG_EP_DATA,
+			"the target does not count a read or an atomic: %s\n",
 			fi_strerror(-wfi_post_result(rc)));
 }
 
@@ -46,8 +47,8 @@ static void read_cb(struct weft_request *req, const struct weft_completion *c, v
 }
 
 /*
- * The channel that a write names is that of the endpoint's tagged messages. The endpoint's other
- * channel means that the write is only counted: it has no data for the application.
+ * A write that notifies names the target's endpoint by its channel of tagged messages. A write that
+ * is only counted, without data for the application, names the endpoint's channel of untagged ones.
  */
 static bool is_only_counted(uint16_t channel)
 {
@@ -175,7 +176,7 @@ static void written(struct weft_worker *worker, const struct weft_put_event *eve
 	if (is_only_counted(event->channel))
 		return;
 	if (!ep || !ep->rx.cq || !(ep->caps & FI_RMA))
-		return; /* the endpoint has been closed, or does not request events */
+		return; /* the endpoint has been closed, or has no queue or no FI_RMA */
 	/* No operation was posted that could have reserved an entry. */
 	if (wfi_cq_reserve(ep->rx.cq) < 0) {
 		FI_WARN(&wfi_provider, FI_LOG_CQ, "no memory: a peer's write is not reported\n");

@@ -15,8 +15,8 @@ extern struct fi_ops_rma wfi_rma_ops;
 
 /*
  * FI_RMA_EVENT: targets count the operations of such an endpoint. Each write notifies its target,
- * which gets the notification when it has all bytes. Reads and atomics cannot: when they have been
- * executed, an active message follows.
+ * which gets the notification when it has all bytes. Reads and atomics cannot notify: the initiator
+ * sends an active message when they have been executed.
  */
 #define WFI_COUNT_REGION 1u /**< the region's counter: its memory has been changed */
 #define WFI_COUNT_READ 2u   /**< the endpoint's counter for FI_REMOTE_READ */
@@ -25,15 +25,16 @@ extern struct fi_ops_rma wfi_rma_ops;
 /** Let the target count a read or an atomic, which has succeeded. Locked. */
 void wfi_rma_executed(const struct wfi_op *op);
 
-/** The endpoint is enabled: get events of peers' operations. @return 0 or a negative error */
+/** Set Weft's handlers of peers' operations for an endpoint. Locked. @return 0, or an error */
 int wfi_rma_listen(const struct wfi_ep *ep);
 
 /** Weft's key for the key of a call. Locked. */
 uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
 /**
- * Get the connection and the key for an operation on @p addr's memory; with FI_FENCE, set a fence
- * first. Locked. @return 0, or a negative libfabric error
+ * Get the connection and the key for an operation on memory of the process at @p addr. With
+ * FI_FENCE, or if the endpoint is ordered, set a fence first. The key is valid as that of
+ * wfi_peer_rkey(). Locked. @return 0, or a negative libfabric error
  */
 int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
 		   struct weft_ep **to, struct weft_rkey **rkey);

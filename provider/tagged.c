@@ -13,9 +13,7 @@
 
 /* ------------------------------------------------------------------ before the receive */
 
-/* Tagged messages that are queried, reserved, or dropped before they are received. */
-
-/* A message that only the receive with the same context gets. */
+/* A message that FI_CLAIM has reserved for the receive with the same context. */
 struct wfi_claim {
 	LIST_ENTRY(wfi_claim) entry;
 	void *context;
@@ -49,7 +47,7 @@ static void keep(struct wfi_ep *ep, struct wfi_claim *claim, void *context,
 	LIST_INSERT_HEAD(&ep->claims, claim, entry);
 }
 
-/* There is such a message, described by @p c. */
+/* The message that @p c describes was found: the operation succeeds. */
 static void found(struct wfi_op *op, struct weft_completion *c)
 {
 	c->status = 0;
@@ -58,8 +56,10 @@ static void found(struct wfi_op *op, struct weft_completion *c)
 }
 
 /*
- * Programs repeat probes without end. So a probe that finds nothing returns the error with which
- * the peer failed. @return of weft_tag_probe(), or @p dead < 0
+ * Programs repeat probes without end, so a probe that finds nothing detects a peer that has failed.
+ * @param peer       NULL: the probe is for messages of any process
+ * @param[out] dead  negative libfabric error: the peer has failed, and there is no message; or 0
+ * @return as weft_tag_probe()
  */
 static int probe(const struct fi_msg_tagged *msg, struct wfi_peer *peer,
 		 const struct weft_op_params *params, struct weft_message **message,
@@ -85,7 +85,7 @@ static int probe(const struct fi_msg_tagged *msg, struct wfi_peer *peer,
 	return rc;
 }
 
-/* Receives with FI_PEEK and FI_DISCARD. Locked. */
+/* fi_trecvmsg() with FI_PEEK: alone, with FI_CLAIM or with FI_DISCARD. Locked. */
 static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	bool take = flags & (FI_CLAIM | FI_DISCARD), claimed = take && !(flags & FI_DISCARD);
@@ -167,7 +167,10 @@ static int fetch(struct wfi_op *op, const struct fi_msg_tagged *msg, struct wfi_
 	return rc;
 }
 
-/* Receives with FI_CLAIM, of a message that FI_PEEK has reserved, and FI_DISCARD of it. Locked. */
+/*
+ * fi_trecvmsg() with FI_CLAIM and without FI_PEEK: receive the message that FI_PEEK has reserved,
+ * or drop it with FI_DISCARD. Locked.
+ */
 static ssize_t claim_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	struct wfi_claim *claim = find_claim(ep, msg->context);
