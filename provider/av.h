@@ -59,7 +59,7 @@ struct wfi_peer {
  * return more without starting a worker. It leads to no endpoint.
  */
 void wfi_addr_unmade(struct wfi_addr *addr);
-/** This process's address, without an endpoint. Locked, with a worker. @return 0 or an error */
+/** The address of this process, without an endpoint. Locked, with a worker. @return 0 or error */
 int wfi_addr_own(struct wfi_addr *addr);
 /**
  * Validate an address, which may have any contents.

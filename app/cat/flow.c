@@ -70,7 +70,7 @@ static enum cat_kind open_anew(int fd, bool output)
 	return CAT_NONBLOCK;
 }
 
-/* Use descriptor @fd; cat_io_close() closes it. */
+/* Take over descriptor @p fd, which cat_io_close() closes. */
 static void cat_io_open(struct cat_io *io, int fd, bool output)
 {
 	struct stat st;
@@ -150,6 +150,7 @@ static int cat_io_close(struct cat_io *io)
 #define TAG_TO_CLIENT 0x7743415400000002ull
 /* A descriptor without data, or without space, is tried again after this time. */
 #define RETRY_SECONDS 20e-6
+/* The loop polls for this time after the last event, then it sleeps. */
 #define IDLE_SECONDS 50e-6
 /* Longest sleep: signals, the TCP connection and the progress line are checked in between. */
 #define SLEEP_NS_MAX 100000000
@@ -174,11 +175,11 @@ struct stream {
 	uint64_t tag;
 	uint64_t chunk, window;
 	struct chunk *chunks;
-	uint64_t head, tail; /* numbers of the next chunk to use, to free */
+	uint64_t head, tail; /* numbers of the next chunk to use and of the next one to free */
 	size_t at;           /* bytes read into chunk `head`, written of chunk `tail` */
 	uint64_t bytes;
 	uint32_t crc;
-	uint64_t retry; /* TSC */
+	uint64_t retry; /* TSC at which the descriptor is tried again */
 	bool ended;     /* in: end of input read and sent; out: end received, all written */
 	bool confirmed;
 	int error;
@@ -188,7 +189,7 @@ struct stream {
 /* Over TCP, little-endian u64 each. */
 struct totals {
 	uint64_t bytes, crc;
-	uint64_t written; /* 0 = of bytes that the sender has read, 1 = that it has written */
+	uint64_t written; /* this end has 0 = read the bytes from its input, 1 = written them */
 };
 
 struct cat {

@@ -56,8 +56,8 @@ static bool is_long_option(const struct option *longs, int val)
 }
 
 /*
- * optopt of getopt is the character of an unknown short option, and 0 for an unknown long one. It
- * is the option's value when an argument is missing or superfluous.
+ * optopt of getopt is the character of an unknown short option, and 0 for an unknown long one. When
+ * an argument is missing or superfluous, optopt is the value of the option (struct option.val).
  */
 static void print_wrong_option(char **argv, const struct option *longs, int what)
 {

@@ -70,12 +70,16 @@ int cli_port(const char *text, uint16_t *port);
  */
 int cli_host_port(const char *text, char *host, size_t size, uint16_t *port);
 
-/** Sizes as "8", "8,64,1k", "8:4M" (doubling, both ends counted when hit) or mixed. */
+/**
+ * Sizes as "8", "8,64,1k", "8:4M" (8 and its doubles up to 4M; 4M only if it is one of them), or
+ * mixed.
+ */
 struct cli_sizes {
 	uint64_t *size;
 	unsigned int count;
 };
 
+/** @return 0; -EINVAL after an error message; -ENOMEM. The caller frees @p sizes after success */
 int cli_sizes_parse(const char *option, const char *text, struct cli_sizes *sizes);
 void cli_sizes_free(struct cli_sizes *sizes);
 
@@ -91,7 +95,7 @@ void sys_catch_signals(void);
 /** The signal that ended the program, or 0. */
 int sys_signal(void);
 
-/** oob_idle_cb: -EINTR once a signal has come. */
+/** A callback for waits (oob_idle_cb). @return -EINTR once a signal has come, else 0 */
 int sys_idle(void *arg);
 
 /** Pin the calling thread. @return 0 or a negative error after an error message */

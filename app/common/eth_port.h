@@ -14,7 +14,7 @@
 
 #include "drivers/dpdk/port/ethdev.h"
 
-/** Entries of each of its rings, or the port's maximum where that is less. */
+/** Entries of each ring of a port, or the port's maximum where that is less. */
 #define ETH_PORT_RING 1024
 
 /**

@@ -312,7 +312,7 @@ static void make_hello(struct hello *mine)
 	mine->tls = oob_key != NULL;
 }
 
-/* @return true: the same program and version; false: @why has the reason */
+/* @return true: the same program and version; false: @p why has the reason */
 static bool is_peer(const struct hello *theirs, char *why, size_t len)
 {
 	char program[sizeof(theirs->program) + 1];
@@ -410,7 +410,7 @@ static int dial_idle(void *arg)
 
 /*
  * Check the server's greeting without waiting.
- * @return 0 = it is a peer, -EAGAIN = incomplete yet, or -EPROTO with a reason in @why
+ * @return 0 = it is a peer, -EAGAIN = incomplete yet, or -EPROTO with a reason in @p why
  */
 static int check_hello(struct oob *oob, char *why, size_t len)
 {
@@ -431,7 +431,7 @@ static int check_hello(struct oob *oob, char *why, size_t len)
 	return -EPROTO;
 }
 
-/* The handshake of TLS, if there is a key. @return 0 or an error with a reason in @why */
+/* The handshake of TLS, if there is a key. @return 0 or an error with a reason in @p why */
 static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, char *why, size_t len)
 {
 	short events = 0;
@@ -487,7 +487,7 @@ static int greet(struct weft_tcp_connect *t, int fd, uint64_t end)
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,
 		struct oob **oob)
 {
-	/* A silent host gets 5 s, also with a shorter wait for the server. */
+	/* A host that does not answer gets 5 s, also if the wait for the server is shorter. */
 	double silent = wait > GREETING_SECONDS ? wait : GREETING_SECONDS;
 	struct dial d = {
 		.tcp = {.host = host,

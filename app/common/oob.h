@@ -64,8 +64,8 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 uint16_t oob_server_port(const struct oob_server *server);
 
 /**
- * Sleep until a peer connects that runs the same program. Unknown clients have the bounds of
- * lib/base/tcp.h; those that are refused are reported.
+ * Sleep until a peer connects that runs the same program. lib/base/tcp.h limits the number and the
+ * time of clients that have not sent a valid greeting. A message reports refused clients.
  * @param idle  called at least every 100 ms; may be NULL
  * @return 0, idle's error, or a negative error after an error message
  */
@@ -114,18 +114,19 @@ int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 
 /**
  * Wait for a message: alternate oob_poll() and @p idle until the message is there or @p timeout
- * seconds (0 = no timeout) have passed (-ETIMEDOUT).
+ * seconds (0 = no timeout) have passed.
+ * @return as oob_take(), but -ETIMEDOUT instead of -EAGAIN; or the error of @p idle
  */
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
 	     oob_idle_cb idle, void *arg);
 
-/** Both sides call it. It returns at neither side before both have called it. */
+/** Returns at neither side before both have called it. @return 0, or as oob_recv() */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
 /** Has BYE arrived, though it may not be taken yet? @return 1 with its code and text, else 0 */
 int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len);
 
-/** Send BYE with an exit code and a message text ("" = none). */
+/** Send BYE with an exit code and a message text ("" = none). @return 0 or a negative error */
 int oob_bye(struct oob *oob, int code, const char *text);
 
 /** The socket, for poll(). */

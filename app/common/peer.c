@@ -60,7 +60,7 @@ static void reason_begin(void)
 /*
  * Report a failed call. Its reason is the first error (else the first warning) of the log since
  * reason_begin(). At this end the reason is already above the message; the message for the peer
- * includes it. @otherwise: the reason, where the log has none.
+ * includes it. @param otherwise  the reason, where the log has none
  */
 static void reason_error(const char *what, const char *otherwise)
 {
@@ -107,7 +107,10 @@ static const char *other(const struct peer *p)
 	return p->server ? "client" : "server";
 }
 
-/* The lanes detect the end of a process later than the out-of-band connection. */
+/*
+ * Print how the peer has ended, and write the flight recorder: lanes, which write it when they
+ * fail, detect the end of a process later than the out-of-band connection.
+ */
 static void print_end(const struct peer *p, const char *what)
 {
 	char text[640];
@@ -273,7 +276,7 @@ int peer_take(struct peer *p, enum oob_type type, void *data, size_t length)
 
 /* ---- stages */
 
-/* The library has checked both values, and has refused a file that it can't read. */
+/* The library has checked WEFT_JOB_KEY and WEFT_SEAL, and has refused a file that it can't read. */
 static int use_job_key(const struct weft_config *config)
 {
 	uint8_t key[WEFT_JOB_KEY_LEN];

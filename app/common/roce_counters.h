@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters that RoCE devices keep themselves: what the library, which a device bypasses, misses. */
+/*
+ * Counters that RoCE devices keep. A device sends, acknowledges and repeats packets without the
+ * library, which therefore has no counters of losses on RoCE lanes.
+ */
 
 #ifndef COMMON_ROCE_COUNTERS_H
 #define COMMON_ROCE_COUNTERS_H

@@ -84,9 +84,9 @@ const char *trace_fault_advice(enum trace_fault fault)
  * is random.
  */
 
-#define RANK_LIMIT 0.62 /* and three times the deviation that chance would give */
+#define RANK_LIMIT 0.62 /* of a queue, at least; and 0.5 plus three deviations of chance */
 #define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
-#define SHORT_RUN 2.0
+#define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
 
 /*
  * The probability that a lost frame had more in front of it than a frame that arrived (0.5 = no
@@ -130,21 +130,21 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
  * strongest first. What is too small for a verdict is an observation.
  */
 
-#define STOP_NS 5000000u /* a silence from this length on is a stop */
-#define SLOW_SILENCES 10u
-#define TIME_SHARE 0.05    /* of the time: below it is an observation */
-#define FRAME_SHARE 0.0002 /* of the frames: the same */
-#define GAP_FACTOR 3       /* losses that exceed the capture's own gaps by this are judged */
-#define LEFT_NS 18000000u
-#define BUSY_NS 20000000u /* a sender of DATA within this time has more to send */
-#define DOWN_NS 1500000u  /* an end without a link is silent from then on */
-#define SEVERAL 4u        /* frames, from which on it is a fault */
-#define PROVED 2u         /* the same, where nothing else makes such frames */
-#define MTU_FRAMES 3u
-#define GONE_NS 50000000u
-#define UNWRITTEN_NS 200000000u /* of frames that a killed process has not yet written */
-#define SILENT_NS 200000000u
-#define CONSEQUENCE_NS 5000000u
+#define STOP_NS 5000000u   /* a silence from this length on is a stop */
+#define SLOW_SILENCES 10u  /* a slow receiver has at least this number of silences */
+#define TIME_SHARE 0.05    /* a smaller share of the time is an observation */
+#define FRAME_SHARE 0.0002 /* a smaller share of the frames is an observation */
+#define GAP_FACTOR 3       /* losses are judged from this multiple of the capture's own gaps on */
+#define LEFT_NS 18000000u  /* ends that stop earlier after a loss: left_at_once() */
+#define BUSY_NS 20000000u  /* a sender of DATA within this time has more to send */
+#define DOWN_NS 1500000u   /* an end that has lost its link is silent at the latest after this */
+#define SEVERAL 4u         /* fewer frames are an observation */
+#define PROVED 2u          /* as SEVERAL, for frames that nothing but the fault makes */
+#define MTU_FRAMES 3u      /* lost frames that show a smaller MTU, at least */
+#define GONE_NS 50000000u  /* a host without frames for longer, to which others send, is gone */
+#define UNWRITTEN_NS 200000000u /* frames of this time a killed process may not have written */
+#define SILENT_NS 200000000u    /* as GONE_NS, for a peer without a capture */
+#define CONSEQUENCE_NS 5000000u /* a cause may be seen later than its consequence by this */
 
 struct list {
 	struct trace_anomaly *a;
@@ -490,7 +490,7 @@ static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
 }
 
 /*
- * Losses that corruption, an MTU and holes do not explain. These have verdicts of their own. A
+ * Losses that corruption, an MTU and holes do not explain, which have verdicts of their own. A
  * frame that arrives changed also counts as lost, because the frame that was sent is missing. A
  * frame whose changed bits are in the headers of Ethernet, IP or UDP does not arrive at all, which
  * is about one in two of the short ones. So each changed frame explains two losses.

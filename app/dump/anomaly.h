@@ -48,7 +48,7 @@ struct trace_anomaly {
 	uint32_t flow;    /**< of the lane; TRACE_NONE = of a host, or of a capture */
 	uint8_t host;     /**< file of the host that is slow, stopped or down */
 	uint64_t time;    /**< of the first evidence, common clock */
-	double share;     /**< of the frames or of the time, 0 to 1; 0 = none is meant */
+	double share;     /**< of the frames or of the time, 0 to 1; 0 = the fault has no share */
 	double weight;    /**< the strongest is named first */
 	char text[240];   /**< the evidence */
 };

@@ -16,7 +16,7 @@
 /* Of all frames of an interface this share has its own address: switches flood a few others. */
 #define STATION_SHARE 0.98
 
-/* @return -ENOMEM */
+/* @return 0 or -ENOMEM */
 static int survey_make(struct survey *s, unsigned int num)
 {
 	unsigned int i, n;
@@ -71,7 +71,7 @@ static void add_hole(struct survey_file *s, uint64_t from, uint64_t to, uint64_t
 		s->hole[s->num_holes++] = (struct survey_hole){from, to, count, iface};
 		return;
 	}
-	/* The last one then covers all further ones, of any interface. */
+	/* No room: the last hole covers all further ones, of any interface. */
 	h = &s->hole[SURVEY_HOLES - 1];
 	h->to = to;
 	h->count += count;
@@ -137,7 +137,10 @@ static bool is_in_all(const struct survey_port *p, unsigned int i)
 	return (double)p->count[i] >= STATION_SHARE * (double)p->frames;
 }
 
-/* The two addresses in all frames of the port. @return false: it has a station, or none */
+/*
+ * The two addresses in all frames of the port. @return false: its station is known, or not exactly
+ * two addresses are in all frames
+ */
 static bool survey_pair(const struct survey_port *p, uint8_t index[2])
 {
 	unsigned int i, n = 0;
@@ -220,13 +223,13 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define SAMPLES (1u << 17)
 #define PEEK 512u
 #define STRETCHES 32
-#define DRIFT_NS 1000000000u /* shorter captures are too short for a drift */
-#define DRIFT_MOST 200e-6    /* crystals are within 100 ppm each */
-#define DRIFT_STRETCHES 8u   /* with frames both ways */
-#define DRIFT_SPREAD 2e-6    /* by which the quartiles of slopes may differ, or by the median */
-#define EQUAL_NS 20000000    /* clocks that differ by more are not taken for equal */
-#define NEIGHBOUR_NS 10000000u
-#define VOTES 8u /* neighbours, of which three quarters agree on a station */
+#define DRIFT_NS 1000000000u   /* shorter captures are too short for a drift */
+#define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
+#define DRIFT_STRETCHES 8u     /* with frames both ways */
+#define DRIFT_SPREAD 2e-6      /* the quartiles of slopes differ by at most this or the median */
+#define EQUAL_NS 20000000      /* least delays of both directions, in all, with equal clocks */
+#define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
+#define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */
 
 struct sighting {
 	uint64_t id, time;
@@ -277,7 +280,7 @@ static void see(struct sightings *all, const struct dump_frame *frame, const str
 		return;
 	while (all->num == SAMPLES && all->mask != UINT64_MAX)
 		thin(all);
-	/* All samples have this id: the frames were crafted for that. */
+	/* The mask has no further bit if all samples have one id, as crafted frames may. */
 	if ((id & all->mask) || all->num == SAMPLES)
 		return;
 	all->s[all->num++] = (struct sighting){
@@ -403,7 +406,7 @@ static uint8_t way_of(const struct survey_port *p, const struct sighting *s)
 	return s->from == p->station ? DUMP_OUT : s->to == p->station ? DUMP_IN : DUMP_WAY_UNKNOWN;
 }
 
-/* Find the stations of all ports, and with them directions. @return -ENOMEM */
+/* Find the stations of all ports, and with them directions. @return 0 or -ENOMEM */
 static int stations(struct survey *survey, struct sightings *all)
 {
 	struct twin *twin = malloc((all->num + 1) * sizeof(*twin));

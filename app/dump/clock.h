@@ -38,7 +38,7 @@ struct survey_port {
 
 struct survey_file {
 	uint64_t first, last; /**< of its records */
-	uint64_t end;         /**< the capture ran until then; by statistics, else @p last */
+	uint64_t end;         /**< the capture ran until then: by statistics, at least @p last */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */
 	uint64_t lane_frames; /**< frames of Weft */

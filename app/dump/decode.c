@@ -280,7 +280,7 @@ static bool outer(struct cursor *c, struct dump_view *v)
 	return type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && ip_udp(c, v);
 }
 
-/* The CRC32C of a frame whose fields contradict each other. It has the frame's last four bytes. */
+/* Is the CRC32C wrong? For a frame whose fields contradict each other: it has the last 4 bytes. */
 static bool crc_differs(const struct cursor *c)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
@@ -310,7 +310,10 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 	return v->damaged ? "the CRC32C" : NULL;
 }
 
-/* A block: @p head bytes, of which the first two hold the number of units. @return 0 = wrong */
+/*
+ * Skip a block: four bytes, of which the first two are a number of units, then the units.
+ * @param unit  bytes of each. @param most  units, at most. @return the number; 0 = malformed
+ */
 static uint16_t block(struct dump_view *v, uint32_t unit, uint16_t most)
 {
 	uint16_t n, zero;
@@ -402,7 +405,7 @@ static const char *check_body(const struct dump_view *v)
 		       : NULL;
 }
 
-/* @return NULL also for one that stays closed: its body then counts as cut by the capture */
+/* @return what is wrong; NULL also if no key opens it: its body then counts as cut off */
 static const char *sealed(const struct cursor *c, struct dump_view *v, struct dump_keylog *keylog)
 {
 	const uint32_t head = sizeof(*v->hdr) + WEFT_FRAME_NUMBER_LEN;

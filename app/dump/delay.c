@@ -54,7 +54,7 @@ static int64_t own_queue(const struct trace_sample *s, unsigned int n)
 
 /*
  * Find the sample from which on the delay is greater: the sum of the differences below the mean has
- * its maximum there. Delays are clipped at the quantile @clip. @return the sample, 0 = none
+ * its maximum there. Delays are clipped at the quantile @p clip. @return the sample, 0 = none
  */
 static unsigned int change(const struct trace_sample *s, unsigned int n, double clip)
 {
@@ -124,14 +124,14 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
  * faster, and some are little slower. So floors show what the quantiles of busy hosts hide.
  */
 
-#define SLOTS_BEFORE 2u /* that are fast */
-#define SLOTS_LONG 4u   /* in a row, with a floor */
-#define SLOTS_NEAR 3u   /* of these, within a quarter of the floor */
-#define SLOTS_OTHER 4u  /* of another lane, in this time */
-#define TIMES_OTHER 10  /* faster than the floor: the median of these slots */
-#define TIMES_LONG 3    /* the same for a row of a quarter of all slots or more */
-#define TIMES_ROW 2u    /* longer than the other rows of such slots: hosts make these */
-#define CHANCE 6.9      /* exponent: a row of slow slots is no chance, 1 in 1000 */
+#define SLOTS_BEFORE 2u /* fast slots before the row, at least */
+#define SLOTS_LONG 4u   /* slots in the row, at least */
+#define SLOTS_NEAR 3u   /* of these, at most a quarter above the floor: at least */
+#define SLOTS_OTHER 4u  /* slots of another lane in the time of the row, at least */
+#define TIMES_OTHER 10  /* the median of these slots is below the floor by this factor */
+#define TIMES_LONG 3    /* TIMES_OTHER for a row of a quarter of all slots or more */
+#define TIMES_ROW 2u    /* the row is longer by this than other such rows, which hosts make */
+#define CHANCE 6.9      /* ln(1000): chance makes such a row in less than 1 of 1000 flows */
 
 /* Take slot @p b into the earlier slot @p a. */
 static void merge(struct trace_floor *a, const struct trace_floor *b)
@@ -344,8 +344,8 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
  * times that differ: over many of its time slices it has no floor.
  */
 
-#define FLOOR_TIMES 12u /* and more have frames near the floor */
-#define FLOOR_APART_NS 30000000
+#define FLOOR_TIMES 12u         /* times with a frame near the floor, at least */
+#define FLOOR_APART_NS 30000000 /* these times are at least this far apart */
 
 static int by_time(const void *a, const void *b)
 {
@@ -378,7 +378,7 @@ static unsigned int gather(const struct trace *t, const struct trace_flow *f,
 	return n;
 }
 
-/* Is a frame near the floor in many times? */
+/* Are frames near the floor at FLOOR_TIMES times or more? */
 static bool lasts(const struct trace_sample *s, unsigned int n, int64_t floor)
 {
 	unsigned int i, times = 0;
@@ -421,11 +421,11 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
  * got longer if slots are slow in a row while those of another lane are fast.
  */
 
-#define PROVED_SLOTS 3u
-#define PROVED_OTHERS 4u /* fast slots of other lanes; as many times the slow ones */
-#define LIMITS 9u        /* each is twice the one before */
+#define PROVED_SLOTS 3u  /* slow slots in a row, at least */
+#define PROVED_OTHERS 4u /* fast slots of other lanes, at least; and this multiple of slow ones */
+#define LIMITS 9u        /* delays between fast and slow that are tried, each twice the last */
 
-/* Flows from and to the hosts of @p f, between the same ports or between others. */
+/* Is flow @p g between the same hosts as @p f: and between the same ports, or between others? */
 static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g, bool same)
 {
 	return same ? trace_same_ports(f, g)
@@ -447,7 +447,7 @@ static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, b
 		if (!is_between_hosts(f, g, same))
 			continue;
 		if (same && g < f)
-			return INT64_MAX; /* it has given them already */
+			return INT64_MAX; /* the flow before has been judged with these slots */
 		one = *g->floors;
 		while (one.interval < all->interval)
 			halve(&one);
@@ -470,7 +470,10 @@ static bool is_slow(const struct trace_floor *s, int64_t limit)
 	return s->frames && s->least >= limit && s->proved >= limit;
 }
 
-/* The longest row of slow slots behind a fast one. @return their number */
+/*
+ * The longest row of slow slots behind a fast one. Slots that show nothing do not end a row.
+ * @return number of slow slots in it
+ */
 static unsigned int longest_slow(const struct trace_floor *s, int64_t limit, struct row *best)
 {
 	unsigned int i, from = 0, len = 0, most = 0;

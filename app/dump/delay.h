@@ -10,7 +10,7 @@
 
 /**
  * A frame arrived.
- * @param proved  its path took longer than this
+ * @param proved  ns; its path took longer than this, as a poll of the receiver shows. 0 = not known
  * @param load    as in struct trace_sample
  */
 void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent, int64_t delay,

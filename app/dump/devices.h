@@ -15,7 +15,7 @@
 struct dump_device_counter {
 	char device[32], port[8], name[40]; /**< printable */
 	uint64_t first, last;
-	uint64_t since; /**< ns since 1970: it had grown; 0 = it has not */
+	uint64_t since; /**< the first statistics in which it had grown, ns since 1970; 0 = none */
 };
 
 struct dump_devices {

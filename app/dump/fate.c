@@ -28,7 +28,7 @@ struct pending {
 	uint64_t absent;  /* it came after this time */
 	uint64_t within;  /* it was sent within this time after out */
 	uint32_t flow, len, crc, next, order, bucket;
-	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
+	uint8_t path, outs, ins; /* times seen: probes that are sent at the same time are equal */
 	bool data, bye, changed, whole, late, far;
 	bool acked; /* its receiver has acknowledged it, and it was sent once */
 };
@@ -104,7 +104,7 @@ static uint32_t far_bucket(uint64_t id)
 	return dump_hash(id, 0);
 }
 
-/* @p full: there is no such entry, and the bucket is full */
+/* @param[out] full  a new entry goes to the bucket of its id, since this one is full */
 static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucket, bool *full)
 {
 	uint32_t steps = 0, more = 0;
@@ -116,8 +116,8 @@ static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucke
 
 /* ---- judgement ------------------------------------------------------------------------------ */
 
-#define HOLE_NS 2500000u  /* longer than one retransmission takes */
-#define LONG_NS 10000000u /* of a run that has ended */
+#define HOLE_NS 2500000u  /* of a run at the end of the captures: longer than a retransmission */
+#define LONG_NS 10000000u /* of a run behind which a frame came */
 
 static bool is_hole(const struct trace_run *r, bool open)
 {
@@ -189,8 +189,9 @@ static uint64_t proved_of(const struct pending *e)
 }
 
 /*
- * The delay of the path. While its receiver was silent, a frame waited for the receiver. A sender
- * that is silent has stamped its last frames with the time of an earlier call.
+ * Record the delay of a frame that came. Samples are without frames whose delay is that of a silent
+ * host: a frame waits while its receiver is silent, and a silent sender has stamped its last frames
+ * with the time of an earlier call.
  */
 static void came(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
@@ -223,7 +224,7 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 	f->run.to = e->out;
 	if (f->run.to - f->run.from >= f->longest.to - f->longest.from)
 		f->longest = f->run;
-	/* Compared with frames that came, and these are left out then, too. */
+	/* `gone` is compared with `came`, which lacks frames of such times, too. */
 	if (silence_of(t, f, e->out) ||
 	    trace_host_silent(&t->host[f->out.file], e->out, e->out + 1))
 		return;
@@ -285,7 +286,7 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 	}
 }
 
-/* The time in which a frame arrives: where a capture lost records then is not judged. */
+/* The time in which a frame arrives. If a capture lost records in it, the frame is not judged. */
 static uint64_t arrival(const struct trace_flow *f)
 {
 	return f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS

@@ -20,7 +20,7 @@ void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
 /** The frame of this number was acknowledged, and was sent once: it came. */
 void trace_fate_acked(struct trace *t, uint64_t number);
 
-/** A run of lost frames has ended; with @p open the capture has. */
+/** A run of lost frames has ended; with @p open the captures have ended in it. */
 void trace_run_end(struct trace_flow *f, bool open);
 
 /** Judge frames that have waited long enough; with @p all, all frames. */

@@ -371,7 +371,6 @@ static void section(struct dump_file *file, const struct block *b)
 	}
 }
 
-/* dump/file.c */
 static bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame)
 {
 	struct block b;

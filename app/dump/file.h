@@ -58,7 +58,7 @@ struct dump_iface {
 	bool sockets;        /**< of a lane over sockets, of which a poll reads one */
 	uint64_t worker;     /**< whose lane it is, by its description; 0 = not known */
 	uint32_t snaplen;    /**< 0 = none */
-	uint64_t per_second; /**< units of time; 0 = ns */
+	uint64_t per_second; /**< units of its time stamps; 0 = 10^9 */
 	int64_t offset;      /**< s */
 	uint64_t dropped;    /**< total of lost frames, by its statistics */
 	uint64_t reported;   /**< sum of the frames lost before others, by their options */

@@ -17,7 +17,7 @@
 
 #define BUCKETS (2u * FLIGHTS)
 #define PROMPT_NS 50000u /* retransmissions by acknowledgements follow one within this time */
-#define JUMP 65536       /* sequences acknowledged at once: the capture lost frames */
+#define JUMP 65536       /* if more sequences are acknowledged at once, frames are missing */
 
 struct flight {
 	uint64_t entered;     /* of a record: when it was seen first */
@@ -191,7 +191,10 @@ static void are_lost(struct msg *m, const struct flight *e, uint64_t time)
 	m->lost += e->outs - 1;
 }
 
-/* @param repairs  it is no first transmission; @p way: DUMP_WAY_UNKNOWN and acked, or not */
+/*
+ * A frame has arrived, or @p acked: its acknowledgement shows that; then @p way is
+ * DUMP_WAY_UNKNOWN. @param repairs  it was no first transmission
+ */
 static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked,
 		    bool repairs)
 {
@@ -350,7 +353,7 @@ static struct flight *enter(struct trace *t, uint32_t flow, const struct dump_vi
 	return e;
 }
 
-/* Was it acknowledged before it was seen? Then it is late, and is not counted. */
+/* Was a frame acknowledged before it was seen? Then it is late, and is not counted. */
 static bool is_over(struct trace_flow *f, uint32_t seq)
 {
 	if (!f->has_una) {
@@ -585,7 +588,7 @@ static void sacked(struct trace *t, struct trace_flow *f, const struct dump_view
 	f->sacked_at = time;
 }
 
-/* Several frames repeat a block, and the total covers blocks that were lost. */
+/* Take a progress block. Several frames repeat one, and its total covers blocks that were lost. */
 static void polled_late(struct trace_flow *g, const struct weft_frame_progress *p)
 {
 	uint16_t longest = weft_get16(p->longest), total = weft_get16(p->total);

@@ -23,10 +23,11 @@ void flight_ack(struct trace *t, struct trace_flow *f, const struct dump_frame *
 void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		   const struct dump_view *view, uint64_t time);
 
-/** For the time line of @p m: bytes that a native operation over @p flow moves. */
+/** Keep an event for the time line of @p m, if it is watched. */
 void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
 /** The frame that the trace has taken last has a part of @p m. */
 void flight_mark(struct trace *t, const struct msg *m);
+/** No more frames: retire all. */
 void flight_end(struct trace *t);
 
 /** Retire the oldest frame, which frees links. */

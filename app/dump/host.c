@@ -59,7 +59,7 @@ void trace_spans_free(struct trace *t)
 	t->span = NULL;
 }
 
-/* Stretches are in the order of time, except for clocks that were set back. */
+/* All stretches are searched: where a clock was set back, they are not in the order of time. */
 static bool lost_some(const struct trace_span *s, uint16_t iface, uint64_t from, uint64_t to)
 {
 	unsigned int i;
@@ -91,8 +91,8 @@ bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t
 
 /*
  * Silences of hosts. A host is silent from the time at which a frame could have been there: its
- * sending plus the least delay of its flow, and not before the host's last record. Without a frame
- * to answer a host owes nothing.
+ * sending plus the least delay of its flow, and not before the host's last record. A host to which
+ * no frame was sent is not silent.
  *
  * A silence is the host's, and not the path's, if the frames of that time then come at once. A path
  * that got slower delivers frames at the distances at which they were sent.
@@ -101,9 +101,9 @@ bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t
  * is that of a lane: DATA has come, and nothing leaves. The protocol answers within 25 us.
  */
 
-#define GAP_NS 200000u
-#define FRAMES 2u /* that come at once */
-#define AT_ONCE_NS 100000u
+#define GAP_NS 200000u     /* a shorter time is no silence */
+#define FRAMES 2u          /* frames that come at once, at least */
+#define AT_ONCE_NS 100000u /* after the silence; or an eighth of it, if that is longer */
 
 /* Silences of several lanes are one if they overlap. */
 static void add(struct trace_host *h, uint64_t from, uint64_t to, uint32_t frames)
@@ -171,7 +171,7 @@ static void after_silence(struct trace_host *h, uint16_t iface, uint64_t sent, u
 	}
 }
 
-/* DATA has come on a lane, and the lane has sent nothing since. */
+/* Find silences of a lane: DATA has come, and the lane has sent nothing for GAP_NS or longer. */
 static void answers(struct trace *t, struct trace_host *h, const struct dump_frame *frame,
 		    struct trace_flow *f, bool data, uint64_t time)
 {

@@ -17,6 +17,10 @@ void trace_question(struct trace *t, const struct dump_frame *frame, const struc
 void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		  uint64_t time);
 
+/**
+ * A capture has a record: find out whether its host, or a lane of it, was silent before.
+ * @param f  NULL: the frame belongs to no flow
+ */
 void trace_host_record(struct trace *t, const struct dump_frame *frame,
 		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
 
@@ -56,7 +60,7 @@ uint64_t trace_host_time(const struct trace_host *h);
 struct survey;
 struct trace_clock;
 
-/** Take over from the survey when captures ran. @return -ENOMEM */
+/** Take over from the survey when captures ran. @return 0 or -ENOMEM */
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
 void trace_spans_free(struct trace *t);
 

@@ -20,20 +20,23 @@
 #define FLAGS_OF_SEAL (WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE)
 #define HEAD ((uint32_t)sizeof(struct weft_frame_hdr))
 #define NUMBER ((uint32_t)sizeof(uint64_t))
-/* Changes of a key before the capture begins that are searched, and how often that may fail. */
+/*
+ * A key may have changed before the capture begins: the number of changes that a search tries, and
+ * the number of searches that may fail.
+ */
 #define LATE 1024u
 #define SEARCHES 8u
 
-/* Of one direction of a connection. */
+/* The key of one direction of a connection. */
 struct key {
 	uint32_t conn, token;
 	uint8_t first[WEFT_HASH_LEN];  /* of the file's line */
-	uint8_t secret[WEFT_HASH_LEN]; /* of the generation behind now */
+	uint8_t secret[WEFT_HASH_LEN]; /* of the generation after that of `now` */
 	enum weft_seal_mode mode;
 	struct weft_frame_key now, last;
 	bool phase, has_last, opened;
 	unsigned int searches;
-	/* For each slot: the greatest number that has opened with the key of now, and 1. */
+	/* For each slot: 1 plus the greatest number that has opened with `now`; 0 = none has */
 	uint64_t after[WEFT_SEALED_SLOTS_MAX];
 };
 
@@ -107,7 +110,10 @@ static int first_keys(struct dump_keylog *log)
 	return 0;
 }
 
-/* Both ends of a connection have its keys, and so has their common file. */
+/*
+ * Sort the keys, and remove duplicates: both ends of a connection write its keys, also into a
+ * common file.
+ */
 static int arrange(struct dump_keylog *log)
 {
 	size_t n = 0;
@@ -204,7 +210,7 @@ struct sealed {
 	bool cut, phase;
 };
 
-/* @return NULL: GONE, which has no slot */
+/* @return NULL: the number is of a GONE frame, which has no slot */
 static uint64_t *after_of(struct key *k, const struct sealed *s)
 {
 	unsigned int slot = (unsigned int)(s->number >> 56);
@@ -275,7 +281,7 @@ static bool opens_whole(struct dump_keylog *log, struct key *k, const struct sea
 
 /*
  * No tag confirms the key of a frame that the capture has cut. Its phase and number select the key
- * among those that whole frames have confirmed, and the next one, which stays the next one.
+ * among those that whole frames have confirmed, and the next one. The present key does not change.
  */
 static bool opens_cut(struct dump_keylog *log, struct key *k, const struct sealed *s)
 {

@@ -15,8 +15,8 @@
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-#define SHOWN 10u /* messages of a kind that are printed */
-#define END_NS 5000000u
+#define SHOWN 10u         /* messages of a kind that are printed */
+#define END_NS 5000000u   /* a message with a frame this close to the end may be unfinished */
 #define MATCH_NS 1000000u /* a receive posted later than this is reported */
 
 struct list *list_make(const struct dump_options *o, struct report *r)

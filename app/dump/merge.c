@@ -291,7 +291,7 @@ static void write_all(struct slice *s)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* Opening it for writing would empty a capture that is to be read. */
+/* Is the output one of the captures? Opening it for writing would empty it. */
 static bool is_capture(const struct dump_options *o)
 {
 	struct stat out, in;
@@ -364,7 +364,7 @@ int slice_write(struct merge *m, const struct msg_watch *w)
 	if (ret == APP_OK) {
 		s->m = m;
 		s->watch = w;
-		/* With a comment weft-dump takes it for no capture whose process was killed. */
+		/* Without a comment weft-dump would take it for a file of a killed process. */
 		weft_pcapng_begin(&s->out, fd, "a slice, by weft-dump");
 		write_all(s);
 		ret = end(s);

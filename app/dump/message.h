@@ -116,8 +116,8 @@ struct msg_watch {
 	uint64_t missed_frames; /**< beyond the limit, or for want of memory */
 };
 
-/** How many messages of a kind there were, and how long they took. */
 #define MSG_PROTOCOLS 13u
+/** How many messages of a protocol there were, and how long they took. */
 struct msg_sum {
 	uint64_t count, bytes;
 	struct hist took;
@@ -161,7 +161,7 @@ uint64_t msg_took(const struct msg *m);
 /** From the arrival of its announcement to the answer; 0 = not seen. */
 uint64_t msg_match(const struct msg *m);
 bool msg_complete(const struct msg *m);
-/** The lane whose bytes arrived last. @return NULL: none. @p by: ns after the one before */
+/** The lane whose bytes came last. @param[out] by  ns after the lane before. @return NULL: none */
 const struct msg_lane *msg_last_lane(const struct msg *m, uint64_t *by);
 
 struct msg *msg_begin(struct trace *t, uint32_t flow, uint64_t time);

@@ -106,7 +106,6 @@ static struct stream_name *name_of(const struct trace *t, uint64_t worker)
 	return &t->names[(worker * 0x9e3779b97f4a7c15ull >> 40) % NAMES];
 }
 
-/* dump/trace.c */
 static struct stream_name *stream_names_make(void)
 {
 	return calloc(NAMES, sizeof(struct stream_name));
@@ -235,7 +234,7 @@ static void set_workers(struct trace *t, struct trace_flow *f, const uint64_t wo
 	}
 }
 
-/* Take the lane and the workers of flow @f from its first record. */
+/* Take the lane and the workers of flow @p f from its first record. */
 static void stream_record(struct trace *t, struct trace_flow *f, const struct weft_record_head *r)
 {
 	uint64_t worker[2] = {weft_get64(r->from), weft_get64(r->to)};
@@ -512,7 +511,7 @@ static void sent(struct trace_flow *f, const struct dump_frame *frame, const str
 	remember_port(&f->out, frame);
 }
 
-/* Double the intervals of the series. */
+/* Two neighbouring intervals of a series as one. */
 static struct trace_slot joined(const struct trace_slot *a, const struct trace_slot *b)
 {
 	struct trace_slot s = *a;
@@ -569,7 +568,10 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 	slot->again += again;
 }
 
-/* Does the other end's capture cover the flow, too? If not for long, fates are not judged. */
+/*
+ * Are fates judged? Not after ALONE_FRAMES frames of which only one end has a capture; again when
+ * the other end's capture has frames.
+ */
 static bool is_compared(struct trace_flow *f, uint64_t time)
 {
 	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES) {

@@ -112,7 +112,7 @@ struct trace_path {
 	int64_t min_delay;
 };
 
-/** Number of intervals of bytes over time: the intervals grow with the capture. */
+/** The number of intervals of a series over time: intervals grow with the capture. */
 #define TRACE_SERIES 256u
 struct trace_slot {
 	uint64_t bytes;
@@ -125,8 +125,8 @@ struct trace_slot {
 struct trace_floor {
 	uint64_t first; /**< when its first frame was sent */
 	int64_t least;
-	int64_t proved; /**< a frame was not there after this time, though its receiver polled */
-	uint32_t load;  /**< of that frame */
+	int64_t proved; /**< a frame took longer than this, ns, as a poll of its receiver shows */
+	uint32_t load;  /**< of the frame with the least delay */
 	uint32_t frames;
 };
 
@@ -137,10 +137,10 @@ struct trace_floors {
 	struct trace_floor slot[TRACE_FLOORS];
 };
 
-/** One direction of a lane. */
 /** ns of a unit of a progress block */
 #define PROGRESS_UNIT 16000ull
 
+/** One direction of a lane. */
 struct trace_flow {
 	uint32_t dst_conn, token;
 	uint16_t src_conn;
@@ -163,15 +163,16 @@ struct trace_flow {
 	 */
 	uint64_t overtaken;
 	uint64_t first_lost, first_twice, first_late, first_changed;
-	uint64_t overflowed; /**< lost while their receiver was silent */
-	/** acknowledged after one transmission and not in the receiver's capture; the opposite */
+	/** not in `lost`: the full ring of a silent receiver may have dropped them */
+	uint64_t overflowed;
+	/** frames that came, and that the receiver's capture lacks; that the sender's lacks */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
 	uint64_t holes, hole_lost, hole_ns; /**< runs of lost frames that are long enough */
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
 	uint32_t owed_frames;
 	uint64_t data_at;         /**< when its sender sent DATA last */
 	bool bye;                 /**< its sender has closed the connection */
-	uint64_t large_came_at;   /**< last arrival of a frame of lost_min bytes or more */
+	uint64_t large_came_at;   /**< when the last frame that came of lost_min or more was sent */
 	uint32_t lost_min;        /**< length of the shortest lost frame */
 	uint32_t came_max_before; /**< longest that arrived before the first loss */
 	double load;
@@ -336,9 +337,9 @@ struct trace {
 	struct trace_span *span; /**< by file; NULL = they ran always */
 	const struct survey *survey;
 	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */
-	uint64_t absent_at; /**< it came after this time; 0 = not known */
-	uint64_t fate;      /**< its number among fates; UINT64_MAX = none */
-	uint64_t number;    /**< its number in its file */
+	uint64_t absent_at; /**< that frame came after this time; 0 = not known */
+	uint64_t fate;      /**< number of that frame among fates; UINT64_MAX = none */
+	uint64_t number;    /**< number of that frame in its file */
 	uint8_t file;       /**< of that frame */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
