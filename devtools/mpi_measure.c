@@ -196,7 +196,7 @@ static double overlap(int length)
 	return (alone + computing - both) / alone;
 }
 
-/* The sum of the lines of /proc/self/smaps_rollup that begin so. */
+/* The sum of the lines of /proc/self/smaps_rollup that begin with @p field, KiB. */
 static double memory_kb(const char *field)
 {
 	FILE *f = fopen("/proc/self/smaps_rollup", "r");
@@ -256,7 +256,7 @@ static double line_ns(void)
 	return rank ? bounce_echo(shared) : bounce_time(shared) * 1e9;
 }
 
-/* ---- */
+/* ---- what is measured ---- */
 
 static const struct {
 	const char *name;

@@ -199,7 +199,7 @@ static void connections(struct bench *b, const char *title, enum weft_exchange_k
 	print("responder", responder, CONNECTS);
 }
 
-/* ------------------------------------------------------------------ */
+/* ------------------------------------------------------------------ start */
 
 static void open_connections(struct bench *b)
 {

@@ -44,7 +44,7 @@ struct ring {
 	struct line lines[LINES];
 	_Alignas(64) _Atomic uint32_t head;
 	_Alignas(64) uint64_t tail; /* the sender's */
-	uint64_t taken;             /* of it, as last seen */
+	uint64_t taken;             /* the sender's copy of head */
 };
 
 static struct line queue[LINES];
@@ -55,7 +55,7 @@ static struct ring *rings;
 
 /* The receiver's. */
 static struct {
-	_Alignas(64) uint32_t order[PEERS_MAX]; /* the first HOT are */
+	_Alignas(64) uint32_t order[PEERS_MAX]; /* peers; the first HOT were active last */
 	uint64_t heads[PEERS_MAX];
 	uint32_t place[PEERS_MAX];
 	uint32_t next_hot, next_cold;

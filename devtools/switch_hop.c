@@ -159,7 +159,7 @@ static double median_ns(uint16_t from, uint16_t to, const uint8_t macs[12], uint
 	return median;
 }
 
-/* Frames that came in SECONDS while as many were sent as were taken. */
+/* The rate at which frames arrive while, for SECONDS, the port gets all frames that it takes. */
 static double frames_per_s(uint16_t from, uint16_t to, const uint8_t macs[12], uint16_t bytes)
 {
 	uint64_t begin = rte_get_tsc_cycles(), end = begin + SECONDS * rte_get_tsc_hz(), now;

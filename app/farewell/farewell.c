@@ -20,7 +20,7 @@
 #include "drivers/dpdk/port/farewell.h"
 
 #define FD_PROCESS 6
-#define ROUNDS 3u           /* frames get lost */
+#define ROUNDS 3u           /* farewells are repeated, since frames get lost */
 #define ROUND_NS 100000000l /* between two; doubles */
 #define BURST 64u           /* frames */
 #define BURST_NS 1000000l   /* between two bursts */
@@ -59,7 +59,10 @@ static void close_others(void)
 		close(null);
 }
 
-/* The pipe breaks, or the process has ended although a child of it has the pipe, too. */
+/*
+ * Wait for the end of the process: the pipe breaks; or, if a child of the process has the pipe,
+ * too, the pidfd becomes readable.
+ */
 static void await_end(void)
 {
 	struct pollfd fds[2] = {{.fd = WEFT_FAREWELL_FD_ALIVE},

@@ -265,7 +265,7 @@ static int check(int fd, const char *name, char *received, double start, int *er
 	return ret;
 }
 
-/* The program at the other end is only known by its answer. */
+/* There is no greeting: the first text of the other end shows whether it is weft-info --check. */
 static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
 {
 	(void)c;

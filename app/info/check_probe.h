@@ -3,8 +3,9 @@
  * @file info/check_probe.h
  * weft-info --check: UDP datagrams between all interfaces of two hosts.
  *
- * The other end names the addresses to which probes go, so a probe is short, and its number is
- * bounded, until one has come from there: this end cannot be used to flood a third host.
+ * The other end names the addresses to which probes go. So probes to an address are short, and
+ * their number is limited, until a probe has come from it: this end cannot be used to flood a third
+ * host.
  */
 #ifndef INFO_CHECK_PROBE_H
 #define INFO_CHECK_PROBE_H

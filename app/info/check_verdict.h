@@ -13,7 +13,10 @@ struct check_end {
 	struct check_seen seen;
 };
 
-/** The most severe fault comes first; the last two let lanes work. */
+/**
+ * Faults of a host come first. Of the faults of a pair, the one whose frames get furthest comes
+ * first. The last two let lanes work.
+ */
 enum check_fault {
 	CHECK_VERSION,  /**< the ends have different versions */
 	CHECK_NO_IFACE, /**< an end has no interface with an address */

@@ -96,7 +96,10 @@ static void print_af_packet(const struct iface_facts *f)
 	printf("\n");
 }
 
-/* A line of lane options for each address, best first. Those of a virtual one stay the kernel's. */
+/*
+ * A line of lane options for each address, in the kernel's order. The addresses of a virtual
+ * interface stay the kernel's, so its one line has none.
+ */
 static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
 			  uint32_t gateway)
 {

@@ -20,7 +20,7 @@
 /* Changes when a metric is removed, or gets another meaning, type or unit (doc/formats.md). */
 #define METRICS_VERSION "1"
 
-/* A sample's name, and the factor of its value. */
+/* What a sample becomes: name, factor of its value, help, and labels of a path. */
 struct metric {
 	char name[METRIC_MAX];
 	double factor;
@@ -30,7 +30,7 @@ struct metric {
 	bool of_path;
 };
 
-/* One host in all samples. */
+/* The label "host" of all samples. */
 static char host_name[65];
 
 /* ---- names ---------------------------------------------------------------------------------- */

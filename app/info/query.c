@@ -237,7 +237,7 @@ static bool trusted(uid_t uid, long pid)
 	return uid == 0 || uid == geteuid() || (pid && geteuid() == 0);
 }
 
-/* @return false: it was tried before */
+/* @return false: the socket was tried before, or there is no memory to record it */
 static bool try_once(struct search *s, const struct stat *st)
 {
 	struct tried *more;
@@ -315,7 +315,7 @@ static void try_later(const char *path, struct search *s)
 	SLIST_INSERT_HEAD(&s->busy, busy, next);
 }
 
-/* @param wait  for a place in the backlog of the listener */
+/* Connect, and query the process. @param wait  for a place in the backlog of the listener */
 static void try_path(const char *path, struct search *s, bool wait)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -359,7 +359,10 @@ static void find_at(const char *pattern, struct search *s)
 	globfree(&found);
 }
 
-/* Last, so that a stopped process with a full backlog delays no other; not if all are found. */
+/*
+ * Try sockets with a full backlog, after all others, since a stopped process delays the search. Not
+ * if the one process that is wanted is found.
+ */
 static void find_busy(struct search *s)
 {
 	struct busy *busy;

@@ -80,6 +80,7 @@ struct lanes {
 bool lanes_take(struct query_process *p, struct lanes *lanes);
 /** Is lane @p i the first of its worker? */
 bool lanes_first(const struct lanes *lanes, unsigned int i);
+/** Read all counters of the processes, at most SAMPLES_MAX. */
 void samples_take(struct query_process *list, unsigned int n, struct samples *to);
 /** The counter of that name of the lane, or worker, of @p like; 0 where there is none. */
 double samples_value(const struct samples *s, const struct sample *like, const char *name);

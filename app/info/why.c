@@ -23,7 +23,7 @@
 
 /* ---- the kernel's times --------------------------------------------------------------------- */
 
-/* Of the thread that has used its CPU most. */
+/* Times of the thread of a process that has used its CPU most. */
 struct host_times {
 	double cpu, waits; /* s: it ran; it could have run, and another process did */
 	double steal;      /* s: the hypervisor ran other machines on that CPU */
@@ -81,8 +81,8 @@ static const char *read_stat(const char *path, char *line, int size)
 	return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
+/* The fields of /proc/PID/stat behind the name, up to utime; and behind stime, up to the CPU. */
 #define STAT_SKIPPED "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-/* Behind utime and stime, up to the CPU. */
 #define STAT_TO_CPU                                                                            \
 	"%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s " \
 	"%*s %*s "
@@ -185,7 +185,7 @@ static void read_thread(long pid, const char *task, struct host_times *t)
 	read_place(pid, task, t);
 }
 
-/* Of all CPUs, in ticks of 10 ms; each CPU has the same share. */
+/* @return s of steal of one CPU, as the mean of all. The kernel counts in ticks of 10 ms. */
 static double read_steal(void)
 {
 	unsigned long long v[8] = {0};
@@ -431,7 +431,7 @@ static double share_of_class(const struct why *y, size_t length)
 	return all > 0 ? in / all * 100 : 0;
 }
 
-/* A line of /weft/thresholds about a threshold of the user's. Other lines are about all others. */
+/* A line of /weft/thresholds. Those about thresholds that the user has not set are ignored. */
 static void on_threshold(const char *name, const char *text, bool is_number, void *arg)
 {
 	char setting[20], value[24], own[20], best[20];
@@ -511,7 +511,7 @@ static const char *within(unsigned int step, char text[24])
 	return text;
 }
 
-/* The step in which the part @p of the sends has ended. */
+/* The step by which a share @p of (0 to 1) of all sends had ended. */
 static unsigned int step_at(const double step[STEPS], double all, double of)
 {
 	double sum = 0;
@@ -620,7 +620,7 @@ static void print_worker(struct why *y, struct query_process *p, const struct ho
 	print_latencies(y);
 }
 
-/* @return the process that has this worker; NULL: it gave no earlier answer */
+/* @return the process that has this worker; NULL: a query of it has failed */
 static struct query_process *process_of(struct query_process *list, unsigned int n,
 					const struct sample *s)
 {

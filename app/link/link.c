@@ -29,7 +29,7 @@ static uint16_t be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* @return the type after all tags, 0 when the frame is cut short; @at: begin of its payload */
+/* @return the type after all tags, 0 when the frame is cut short. @param[out] at  of its payload */
 static uint16_t ether_type(const uint8_t *data, uint32_t len, uint32_t *at)
 {
 	uint16_t type;
@@ -84,7 +84,7 @@ uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len)
 	return (uint32_t)(sim_mix64(hash) >> 32);
 }
 
-/* One's complement (RFC 1624): the word of the header grew by one or two. */
+/* RFC 1624, for a 16-bit word of the header that has changed. */
 static void ipv4_checksum_update(uint8_t *ip, uint16_t before, uint16_t after)
 {
 	uint32_t sum = (uint16_t)~be16(ip + 10);
@@ -128,7 +128,7 @@ void sim_link_init(struct sim_link_state *s, uint64_t seed, uint64_t purpose)
 	*s = (struct sim_link_state){.rng = sim_rng_make(seed, purpose)};
 }
 
-/* Nanoseconds of @bytes at @rate. Bytes stay below 2^31: the product fits. */
+/* Nanoseconds of @p bytes at @p rate, bit/s. Bytes stay below 2^31: the product fits. */
 static uint64_t byte_time(uint64_t bytes, uint64_t rate)
 {
 	return bytes * 8 * SECOND / rate;
@@ -136,7 +136,11 @@ static uint64_t byte_time(uint64_t bytes, uint64_t rate)
 
 /* ---- policers: GCRA ------------------------------------------------------------------------- */
 
-/* @cost: the frame's time at the allowed rate; @burst: the time by which traffic may be ahead. */
+/*
+ * Does a frame exceed the allowed rate?
+ * @param cost   ns of the frame at that rate
+ * @param burst  ns by which traffic may be ahead of that rate
+ */
 static bool exceeds(uint64_t *at, uint64_t now, uint64_t cost, uint64_t burst)
 {
 	uint64_t start = *at > now ? *at : now;
@@ -255,7 +259,10 @@ static void corrupt(const struct sim_link *l, struct sim_link_state *s, struct s
 	}
 }
 
-/* @last: of the flow, when flows are shaped separately: they do not delay each other. */
+/*
+ * @param[in,out] last  arrival of the last frame in order: of its flow if flows are shaped
+ *                      separately, since these do not delay each other
+ */
 static uint64_t arrival(const struct sim_link *l, struct sim_link_state *s, uint64_t sent,
 			uint64_t *last)
 {
@@ -339,7 +346,7 @@ void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len
 
 enum unit { NOTHING, SHARE, LENGTH, TIME, RATE, SIZE, FRAMES, MTU, FLAG };
 
-/* A field with its unit, and an optional one that follows it after a colon. */
+/* A field with its unit. An item has up to three, separated by colons. */
 struct value {
 	enum unit unit;
 	size_t offset;

@@ -200,7 +200,10 @@ static uint64_t ns_to_tsc(uint64_t ns)
 static void set_rise(struct perf_side *s, uint64_t rise)
 {
 	s->rise = rise ? rise : 1;
-	/* The server must read an announcement before it posts a window of receives, so early. */
+	/*
+	 * The number of iterations before the total at which a new total is due. The server needs
+	 * it before it posts the next window of receives.
+	 */
 	s->margin = s->peer->server ? 2 * s->run->window + 16 : s->rise / 2;
 }
 

@@ -65,7 +65,7 @@ struct perf_run {
 	uint64_t proto[4];
 };
 
-/** Of each object of JSON and each row of CSV (doc/formats.md). */
+/** The version in each object of JSON and each row of CSV (doc/formats.md). */
 #define PERF_FORMAT_VERSION 1
 
 #define PERF_PROTO_MAX 32u

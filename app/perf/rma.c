@@ -91,7 +91,8 @@ static int post_atomic(struct flow *f, struct perf_slot *slot)
 }
 
 /*
- * The last byte of put_lat in iteration @index: it differs from that before, which is 0 at first.
+ * The last byte of put_lat in iteration @p index. It differs from that of the iteration before, and
+ * in the first iteration from 0, with which the memory begins.
  */
 static uint8_t mark(uint64_t index)
 {
@@ -112,7 +113,7 @@ static int post_put(struct flow *f, struct perf_slot *slot, uint64_t offset)
 
 static int post_get(struct flow *f, struct perf_slot *slot, uint64_t offset)
 {
-	/* Clear the buffer, so that earlier bytes cannot be taken for the bytes read. */
+	/* Other bytes than those to be read, so that earlier bytes cannot be taken for these. */
 	if (f->base.validate)
 		perf_fill(slot->buffer, f->base.run->size, ~slot->index);
 	return weft_get(f->base.peer->ep, slot->buffer, f->base.run->size, f->rkey, offset,
@@ -143,8 +144,8 @@ static inline bool post(struct perf_flow *b)
 }
 
 /*
- * Operations up to number @end, or to the end of the run (@whole), a window at a time. The window
- * of a latency test is 1.
+ * Operations up to number @p end, or to the end of the run (@p whole), a window at a time. The
+ * window of a latency test is 1.
  */
 static int stream(struct flow *f, uint64_t end, bool whole)
 {
@@ -190,7 +191,7 @@ static int await(struct flow *f, int kind)
 
 /* ---- one side posts operations, the other only progresses */
 
-/* With -V the server checks each window of a put_bw, else at the end. */
+/* With -V the server compares the bytes of put_bw after each window. */
 static bool in_rounds(const struct flow *f)
 {
 	return f->base.validate && f->base.run->test == PERF_PUT_BW;

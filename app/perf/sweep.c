@@ -19,7 +19,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The @q quantile of the sorted values, with linear interpolation. */
+/* The @p q quantile of the sorted values, with linear interpolation. */
 static double quantile(const double *sorted, unsigned int num, double q)
 {
 	double at = q * (double)(num - 1);

@@ -60,7 +60,7 @@ static void write_data(FILE *out, const struct sweep_point *pts, unsigned int nu
 }
 
 /*
- * Draw predicted and measured times with gnuplot into @path (.svg or .png). @return APP_OK or an
+ * Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an
  * exit code after an error message
  */
 static int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path)
@@ -140,7 +140,7 @@ static void sweep_print_point(const struct sweep_point *pt, bool csv)
 	fflush(stdout);
 }
 
-/* The sizes at which @to overtakes @from, measured and predicted, as text; "-" = nowhere. */
+/* The sizes at which @p to overtakes @p from, measured or predicted, as text; "-" = nowhere. */
 static void crossings_of(const struct sweep_point *pts, unsigned int num, const char *from,
 			 const char *to, bool predicted, char *buf, size_t len)
 {

@@ -53,7 +53,7 @@ static void apply_limit(struct flow *f)
 		f->rx_total = f->base.side->total;
 }
 
-/* Post the next receive into @slot; repeat while its message has already arrived. */
+/* Post the next receive into @p slot; repeat while its message has already arrived. */
 static void post_recv(struct flow *f, struct perf_slot *slot)
 {
 	int ret;
@@ -143,8 +143,7 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* ---- progress, checks and limits once. @return 0, or non-zero when the run is over */
-
+/* Progress, checks and limits once. @return 0, or non-zero when the run is over */
 static inline int flow_turn(struct flow *f)
 {
 	if (peer_poll(f->base.peer))
@@ -240,7 +239,7 @@ static int acknowledge(struct flow *f)
 {
 	uint64_t id = f->base.run->id, up = id << 8 | KIND_ACK_UP, down = id << 8 | KIND_ACK_DOWN;
 	struct weft_request *recv = NULL, *send = NULL;
-	/* After a failure the library may still write to it. */
+	/* Static: after a failure the library may still use them. */
 	static uint64_t byte_in, byte_out;
 	struct peer *p = f->base.peer;
 	int ret = 0, sret = 0;

@@ -121,7 +121,8 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
 		return why;
 	}
 	/*
-	 * Where limits forbid it, pages may be swapped out, and the forwarder waits for the disk.
+	 * Where limits forbid mlock(), pages may be swapped out, and the forwarder waits for the
+	 * disk.
 	 */
 	(void)mlock(at, size);
 	*region = at;
@@ -137,12 +138,12 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
 
 #define VERSION 0x0200u
 /*
- * For this time after its start, a switch accepts clients of its predecessor, which try to
- * reconnect ten times a second.
+ * For this time after its first grants are possible, a switch accepts clients of its predecessor,
+ * which try to reconnect ten times a second.
  */
 #define RETURN_NS 10000000000ull
-#define HALF_OPEN_NS 2000000000ull
-#define RINGS_NS 5000000000ull /* timeout from accept() until the rings are there */
+#define HALF_OPEN_NS 2000000000ull /* timeout from accept() until the secret has come */
+#define RINGS_NS 5000000000ull     /* timeout from accept() until the rings are there */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
@@ -368,8 +369,8 @@ static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
 }
 
 /*
- * Permit (@let) or forbid the client to pass descriptors. They are permitted from the time when it
- * has sent the secret until its rings are there. Kernels before 6.16 ignore this.
+ * Permit (@p let) or forbid the client to pass descriptors. A client may pass them after it has
+ * sent the secret, until its rings are there. Kernels before 6.16 ignore this.
  */
 static void let_descriptors(const struct sw_conn *c, int let)
 {

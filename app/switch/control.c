@@ -247,8 +247,9 @@ static void end_all_of(struct sw *s, uid_t user)
 }
 
 /*
- * The wake-up may be of the previous connection, which has ended. The switch's own user is trusted,
- * so only this connection ends.
+ * The eventfd of a port did not take a wake-up: end its connection, ban the user, and end the
+ * user's other connections. The switch's own user is trusted: only this connection ends. If the
+ * port has no connection now, the wake-up was of an earlier one.
  */
 static void end_bad_event(struct sw *s, unsigned int port, const char *what, uint64_t now)
 {

@@ -326,7 +326,7 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
  * makes peers without traffic send such a frame.
  */
 
-/* A process may soon have the port again: HELLO is repeated until then. */
+/* HELLO gets no farewell: its sender repeats it, and a process may soon have the port again. */
 static bool is_answered(const struct weft_frame_hdr *hdr)
 {
 	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC || hdr->version != WEFT_FRAME_VERSION)

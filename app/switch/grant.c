@@ -42,7 +42,7 @@
 #define DEPTH 64
 
 #define SECOND 1000000000ull
-#define BAN_NS (10 * SECOND)
+#define BAN_NS (10 * SECOND) /* no port for a user whose eventfd has blocked */
 /* All processes of a job connect at once; a memif client reconnects 10 times a second. */
 #define REQUESTS_PER_S 20
 #define REQUESTS_AT_ONCE 128
@@ -385,7 +385,7 @@ void sw_grant_end(struct sw *s, unsigned int port)
 
 /* The two sockets, the key that outlives the switch, and the lock of the path. */
 
-/* Clients of the predecessor try to reconnect ten times a second. */
+/* No port is granted before: clients of the predecessor try to reconnect ten times a second. */
 #define RETURN_NS 1000000000ull
 /* Connections that wait until the control thread accepts them. */
 #define BACKLOG 1024

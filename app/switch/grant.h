@@ -41,7 +41,10 @@ bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now);
 void sw_user_ban(struct sw *s, uid_t user, uint64_t now);
 bool sw_user_is_banned(const struct sw *s, uid_t user, uint64_t now);
 
-/** cli_error(), for lines that a user can cause: a few, then one a second. */
+/**
+ * cli_error() for lines that a user can cause: 5 at once for each user, then one a second; 50 at
+ * once for all users, then 10 a second. The next line has the number of those that were left out.
+ */
 void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

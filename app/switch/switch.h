@@ -131,7 +131,7 @@ struct sw_wakeups {
 
 struct sw {
 	/* forwarder */
-	struct sw_plan plan; /* constant after the start, without up */
+	struct sw_plan plan; /* constant after the start, except up and gone */
 	struct sw_lane lane[WEFT_SWITCH_PORTS];
 	struct sw_share share[WEFT_SWITCH_PORTS];
 	unsigned int num_shares;

@@ -105,7 +105,7 @@ static bool takes(const char **line, const char *word)
 	return true;
 }
 
-/* @return 0; -EINVAL after an error message. @first, @last: the selected pairs */
+/* @param[out] first, last  the selected pairs. @return 0; -EINVAL: @p answer has the error */
 static int which_pairs(const struct wire *w, const char **line, unsigned int *first,
 		       unsigned int *last, char *answer, size_t len)
 {
@@ -317,7 +317,6 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 	return 0;
 }
 
-/* output for users and telemetry */
 static void register_telemetry(struct wire *w)
 {
 	reported = w;
