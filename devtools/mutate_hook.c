@@ -45,7 +45,7 @@ unsigned char *weft_mutant_seen = none;
 
 static struct cover *cover;
 static char *wanted;                   /* "3,17", or NULL: all */
-static const struct CMUnitTest **real; /* of the cases that run */
+static const struct CMUnitTest **real; /* the program's structs of the cases that run */
 static unsigned int *rows;
 static unsigned int running;
 static double began;
@@ -125,7 +125,7 @@ static int is_wanted(unsigned int number)
 	return !wanted;
 }
 
-/* In place of cmocka's. A program may have several groups; their cases are numbered on. */
+/* In place of cmocka's. The cases of several groups of a program are numbered consecutively. */
 int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *const tests, const size_t n,
 			    CMFixtureFunction setup, CMFixtureFunction teardown)
 {

@@ -177,7 +177,7 @@ struct sender {
 static struct weft_table senders;
 
 static struct weft_request *listening; /* the posted receive */
-static struct wfi_addr arrived;        /* its buffer */
+static struct wfi_addr arrived;        /* the buffer of the posted receive */
 static bool listen_on;
 
 static int introduce(const struct wfi_peer *peer)

@@ -41,7 +41,7 @@ struct wfi_cq {
 	size_t head, tail;     /**< free-running; the entries between them are valid */
 	size_t reserved, size; /**< size is a power of two */
 	struct wfi_completion *ring;
-	void *address; /**< of the last error that was read */
+	void *address; /**< source address of the last error that was read */
 };
 
 int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
@@ -127,7 +127,7 @@ struct wfi_event;
 
 struct wfi_eq {
 	struct fid_eq eq;
-	unsigned int refs;       /**< of address vectors and endpoints */
+	unsigned int refs;       /**< address vectors and endpoints */
 	unsigned int generation; /**< generation of the process: domain.h */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;

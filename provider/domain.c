@@ -14,7 +14,7 @@
 
 #define APP_DOMAINS 256
 
-static bool numbers[APP_DOMAINS]; /* of domains in which the application chooses keys */
+static bool numbers[APP_DOMAINS]; /* in use by domains in which the application chooses keys */
 
 int wfi_domain_number_take(struct wfi_domain *domain)
 {

@@ -58,7 +58,7 @@ struct wfi_domain {
 	unsigned int refs;       /**< number of its objects */
 	enum wfi_thread thread;  /**< what it uses the progress thread for */
 	unsigned int generation; /**< generation of the process that opened it */
-	uint32_t api_version;    /**< that the application has requested */
+	uint32_t api_version;    /**< version that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
 	uint8_t number;          /**< with app_keys: number of the domain, which addresses have */
 	enum fi_av_type av_type;

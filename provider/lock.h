@@ -31,7 +31,7 @@ struct wfi_lock {
 	_Atomic bool inside; /**< a thread has the lock by a store, or tries to get it */
 	bool by_store;       /**< whether the present owner took the lock by a store */
 	bool wanted;         /**< the mode is to be enabled when the process is registered */
-	bool registered;     /**< with the kernel */
+	bool registered;     /**< the process is registered for membarrier() */
 	pthread_mutex_t mutex;
 };
 

@@ -56,7 +56,7 @@ struct wfi_ep {
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
 	struct wfi_stx *stx;
 	struct wfi_ep *srx;                /**< has the receives of this endpoint; NULL: itself */
-	unsigned int users, enabled_users; /**< of a shared context: endpoints */
+	unsigned int users, enabled_users; /**< endpoints of a shared context */
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
@@ -89,15 +89,15 @@ struct wfi_op {
 	uint64_t flags; /**< flags of the completion */
 	uint64_t tag, data;
 	bool report;    /**< success is reported, too */
-	bool cancelled; /**< by the application */
+	bool cancelled; /**< the application has cancelled it */
 	bool closing;   /**< the endpoint is closed, and Weft still uses the buffer */
 	bool multi;     /**< FI_MULTI_RECV: a buffer for several messages, one receive at a time */
 	struct weft_op_params params;
 	/** receives: from this process only; compared, never dereferenced */
 	struct wfi_peer *peer;
-	unsigned int parts; /**< of an atomic: operations of Weft that have not ended (atomic.c) */
+	unsigned int parts; /**< operations of Weft of an atomic that have not ended (atomic.c) */
 	int status;         /**< the first error of the parts; or the reason of wfi_ops_end() */
-	void *copy;         /**< of an atomic: allocated copy of the operands; NULL: none */
+	void *copy;         /**< allocated copy of the operands of an atomic; NULL: none */
 	/** FI_RMA_EVENT, reads and atomics: what the target counts (rma.h); 0: nothing */
 	unsigned int counts;
 	fi_addr_t target;
@@ -116,7 +116,7 @@ struct wfi_post {
 	size_t count;
 	void **desc; /**< may be NULL */
 	fi_addr_t addr;
-	uint64_t tag, ignore; /**< of messages */
+	uint64_t tag, ignore; /**< messages only */
 	uint64_t offset, key; /**< at the target: reads, writes and atomics */
 	uint64_t data;
 	void *context;

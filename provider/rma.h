@@ -20,7 +20,7 @@ extern struct fi_ops_rma wfi_rma_ops;
  */
 #define WFI_COUNT_REGION 1u /**< the region's counter: its memory has been changed */
 #define WFI_COUNT_READ 2u   /**< the endpoint's counter for FI_REMOTE_READ */
-#define WFI_COUNT_WRITE 4u  /**< and for FI_REMOTE_WRITE */
+#define WFI_COUNT_WRITE 4u  /**< the endpoint's counter for FI_REMOTE_WRITE */
 
 /** Let the target count a read or an atomic, which has succeeded. Locked. */
 void wfi_rma_executed(const struct wfi_op *op);

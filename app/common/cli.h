@@ -29,7 +29,7 @@ enum app_exit {
 
 /** Name at the beginning of each message. Static storage. */
 extern const char *cli_program;
-/** The program passes arguments before a "--" to the EAL. */
+/** Does the program pass arguments before a "--" to the EAL? */
 extern bool cli_has_eal;
 /** How the server is started, for messages: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
@@ -92,7 +92,7 @@ const char *cli_size_text(uint64_t size, char *buf, size_t len);
  */
 void sys_catch_signals(void);
 
-/** The signal that ended the program, or 0. */
+/** The signal that has come and is to end the program, or 0. */
 int sys_signal(void);
 
 /** A callback for waits (oob_idle_cb). @return -EINTR once a signal has come, else 0 */

@@ -29,7 +29,7 @@ void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel);
 /** Colour number @p i, as "#0072B2": most people can distinguish them. */
 const char *gnuplot_colour(unsigned int i);
 /**
- * The script is written. @param out  may be NULL
+ * Wait for gnuplot, when the script is written. @param out  may be NULL
  * @return APP_OK, or an exit code after an error message
  */
 int gnuplot_close(FILE *out, const char *file);

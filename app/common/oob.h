@@ -60,7 +60,7 @@ struct oob_server;
  */
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server);
 
-/** The port on which it listens; for a server that was opened with port 0. */
+/** The TCP port on which a server listens, which may have been opened with port 0. */
 uint16_t oob_server_port(const struct oob_server *server);
 
 /**
@@ -77,7 +77,7 @@ int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, st
  */
 void oob_server_refuse(struct oob_server *server, const char *text);
 
-/** NULL is allowed. */
+/** Close and free a server. NULL is allowed. */
 void oob_server_close(struct oob_server *server);
 
 /**
@@ -132,7 +132,7 @@ int oob_bye(struct oob *oob, int code, const char *text);
 /** The socket, for poll(). */
 int oob_fd(const struct oob *oob);
 
-/** NULL is allowed. */
+/** Close and free a connection, without BYE. NULL is allowed. */
 void oob_close(struct oob *oob);
 
 #endif /* APP_OOB_H */

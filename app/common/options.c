@@ -12,8 +12,8 @@
 #include "common/cli.h"
 #include "weft.h"
 
-#define COLUMN 25 /* of the help of an option */
-#define WIDTH 79  /* of --help */
+#define COLUMN 25 /* at which the help of an option begins */
+#define WIDTH 79  /* columns of --help */
 #define OPTIONS_MAX 64
 #define LONG_FIRST 256 /* the values of options without a letter, by their place */
 

@@ -48,7 +48,7 @@ struct peer {
 	struct weft_context *ctx;
 	struct weft_worker *worker;
 	struct weft_ep *ep;
-	struct weft_ep *more[PEER_PARALLEL - 1]; /* of a client: further connections */
+	struct weft_ep *more[PEER_PARALLEL - 1]; /* a client's further connections (-P) */
 	unsigned int num_more;
 	int exit_code; /* != 0: the run has failed, and a message was printed */
 	bool closing;  /* the end of the connection is expected now */

@@ -26,7 +26,7 @@ const char *roce_counter_text(const char *name);
 /* Read the known counters of each port of each device; a host without devices has none. */
 void roce_counters_read(struct roce_counters *c);
 
-/* In the order of names, then of devices and ports. */
+/* Sort by name, then by device and port. */
 void roce_counters_sort(struct roce_counters *c);
 
 /* Print those that have grown, one line for each port. */

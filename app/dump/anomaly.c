@@ -250,8 +250,8 @@ static void host_fault(const struct trace *t, uint8_t file, struct list *l)
 /* What happened on lanes to a host since the last frame from it. */
 struct ending {
 	uint64_t last_from, until; /* last frame from it, last frame to it */
-	uint64_t frames;           /* to it, that stay unacknowledged */
-	uint32_t flow;             /* with the most of these */
+	uint64_t frames;           /* frames to it that stay unacknowledged */
+	uint32_t flow;             /* the flow with the most of these frames */
 	unsigned int lanes;
 };
 
@@ -284,7 +284,7 @@ static void gone(const struct trace *t, uint8_t file, struct list *l)
 	unsigned int i;
 
 	if (!h->seen || (t->span && t->span[file].ran_until > h->last + GONE_NS))
-		return; /* its capture ran on */
+		return; /* the capture ran on after the last frame */
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
 		if (f->record || !f->in.known || f->in.file != file || !f->out.known)

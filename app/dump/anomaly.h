@@ -45,12 +45,12 @@ struct trace_anomaly {
 	bool observation; /**< too small for a verdict, or a consequence of one */
 	bool reported;    /**< slow receiver: its own frames report the pauses */
 	bool of_path;     /**< no host explains it */
-	uint32_t flow;    /**< of the lane; TRACE_NONE = of a host, or of a capture */
-	uint8_t host;     /**< file of the host that is slow, stopped or down */
-	uint64_t time;    /**< of the first evidence, common clock */
-	double share;     /**< of the frames or of the time, 0 to 1; 0 = the fault has no share */
-	double weight;    /**< the strongest is named first */
-	char text[240];   /**< the evidence */
+	uint32_t flow;  /**< a flow of the lane; TRACE_NONE = the fault is of a host or a capture */
+	uint8_t host;   /**< file of the host that is slow, stopped or down */
+	uint64_t time;  /**< time of the first evidence, common clock */
+	double share;   /**< share of the frames or the time, 0 to 1; 0 = the fault has none */
+	double weight;  /**< the strongest is named first */
+	char text[240]; /**< the evidence */
 };
 
 #define TRACE_ANOMALIES 256

@@ -225,7 +225,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define STRETCHES 32
 #define DRIFT_NS 1000000000u   /* shorter captures are too short for a drift */
 #define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
-#define DRIFT_STRETCHES 8u     /* with frames both ways */
+#define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* the quartiles of slopes differ by at most this or the median */
 #define EQUAL_NS 20000000      /* least delays of both directions, in all, with equal clocks */
 #define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
@@ -236,7 +236,7 @@ struct sighting {
 	uint16_t iface;
 	uint8_t file, way;
 	uint8_t from, to; /* addresses at its port, as survey_index() */
-	bool host;        /* of a lane within one host, which has one clock */
+	bool host;        /* seen on a lane within one host, which has one clock */
 };
 
 struct sightings {
@@ -341,7 +341,7 @@ static int by_id(const void *a, const void *b)
 struct twin {
 	uint64_t time;
 	int64_t later;
-	bool first; /* it is from the first one of the two addresses */
+	bool first; /* the frame is from the first of the two addresses */
 };
 
 static int by_time(const void *a, const void *b)
@@ -584,7 +584,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 		else
 			clock->drift = clock->drift_error = 0;
 	}
-	clock->at = two.from + (uint64_t)clock->offset; /* by b's clock */
+	clock->at = two.from + (uint64_t)clock->offset; /* the beginning, by b's clock */
 	return true;
 }
 
@@ -594,7 +594,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 static struct trace_clock chained(const struct trace_clock *a, const struct trace_clock *b)
 {
 	struct trace_clock c = *b;
-	uint64_t at = b->at - (uint64_t)b->offset; /* by a's clock */
+	uint64_t at = b->at - (uint64_t)b->offset; /* the time of b->at, by a's clock */
 
 	c.offset += a->offset + (int64_t)(a->drift * (double)(int64_t)(at - a->at));
 	c.drift += a->drift;
@@ -639,7 +639,7 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 	for (i = 0; i < num && ret == APP_OK; i++) {
 		if (!strcmp(names[i], "-")) {
 			if (num == 1)
-				break; /* it can be read once: directions are not inferred */
+				break; /* it can be read once: no directions are inferred */
 			cli_error("standard input can't be compared with other captures, which are "
 				  "read twice: write it to a file");
 			ret = APP_USAGE;

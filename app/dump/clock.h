@@ -37,7 +37,7 @@ struct survey_port {
 };
 
 struct survey_file {
-	uint64_t first, last; /**< of its records */
+	uint64_t first, last; /**< times of its records */
 	uint64_t end;         /**< the capture ran until then: by statistics, at least @p last */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */
@@ -49,14 +49,14 @@ struct survey_file {
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
 	bool broken_off;   /**< Weft wrote it, and has not closed it */
-	char comment[400]; /**< of the section: the flight recorder's reason */
+	char comment[400]; /**< the comment of the section: the flight recorder's reason */
 };
 
 struct survey {
 	struct survey_file *file;
 	unsigned int num;
 	bool done;    /**< all captures were read */
-	bool partial; /**< of a single capture the first frames, which have directions */
+	bool partial; /**< only the first frames of a single capture, with directions, were read */
 };
 
 void survey_free(struct survey *s);
@@ -66,8 +66,8 @@ void survey_way(const struct survey *s, struct dump_frame *frame);
 /** The clock of a capture, relative to that of the first one. */
 struct trace_clock {
 	bool known;         /**< frames connect it to the first capture's */
-	int64_t offset;     /**< ns to subtract, at @p at */
-	uint64_t at;        /**< by this capture's clock */
+	int64_t offset;     /**< ns to subtract from a time at @p at */
+	uint64_t at;        /**< a time by this capture's clock */
 	double drift;       /**< ns per ns */
 	double drift_error; /**< half the distance of the quartiles */
 	bool equal;         /**< no frame contradicts it: it is not corrected */

@@ -24,16 +24,16 @@ enum dump_what {
 	DUMP_ARP,
 	DUMP_LANE,
 	DUMP_RECORD, /**< a message record (lib/lane_tap.h) of a lane without frames */
-	DUMP_CUT,    /**< of a lane, and the capture has cut its header */
+	DUMP_CUT,    /**< a lane frame whose header the capture has cut */
 	DUMP_WRONG,  /**< a lane frame, or a record, that contradicts doc/wire.md */
 };
 
 struct dump_view {
 	enum dump_what what;
 	const char *wrong; /**< DUMP_WRONG: why, in static storage */
-	bool cut;          /**< the capture has only the first bytes */
-	bool damaged;      /**< a checksum is wrong: it was changed on its way */
-	bool sealed;       /**< and not opened: no byte behind its header is known */
+	bool cut;          /**< the capture has only the first bytes of the frame */
+	bool damaged;      /**< a checksum is wrong: the frame was changed on its way */
+	bool sealed;       /**< a sealed frame that no key has opened: only its header is known */
 	/** of a sealed frame that was opened: its lane header in the capture, with the number */
 	const uint8_t *opened;
 	const uint8_t *dst_mac, *src_mac;
@@ -41,11 +41,11 @@ struct dump_view {
 	uint32_t src_ip, dst_ip; /**< host order; 0 without IP; with IPv6 a hash of the address */
 	const uint8_t *src_ip6, *dst_ip6; /**< NULL without IPv6 */
 	uint16_t src_port, dst_port;
-	uint8_t ecn; /**< of the IP header */
+	uint8_t ecn; /**< ECN bits of the IP header */
 	/** DUMP_LANE, and DUMP_WRONG with a complete header; else NULL */
 	const struct weft_frame_hdr *hdr;
 	uint16_t flags;
-	uint32_t length; /**< of the lane frame, according to its header */
+	uint32_t length; /**< length of the lane frame, according to its header */
 	uint16_t sack_words, ecn_paths;
 	const weft_le64 *sack;
 	const struct weft_frame_ecn_path *ecn_path;
@@ -125,12 +125,12 @@ struct dump_field {
 enum dump_rest {
 	DUMP_NOTHING,
 	DUMP_BYTES,      /**< payload: only its length is shown */
-	DUMP_TEXT,       /**< of a peer */
+	DUMP_TEXT,       /**< text of a peer, to the end */
 	DUMP_ITEMS,      /**< @p item, repeated to the end */
 	DUMP_RECORDS,    /**< type, length, bytes; @p record has the types */
 	DUMP_AM_RECORDS, /**< as before, after the user's header of an active message */
-	DUMP_MESSAGES,   /**< of a DATA frame */
-	DUMP_MESSAGE,    /**< its first byte is the id */
+	DUMP_MESSAGES,   /**< the messages of a DATA frame */
+	DUMP_MESSAGE,    /**< one message, whose first byte is the id */
 	DUMP_ADDRESS,    /**< the name and the interfaces of a worker address */
 };
 
@@ -138,7 +138,7 @@ struct dump_shape {
 	const char *name;
 	const struct dump_field *field;
 	uint16_t num_fields;
-	uint16_t size; /**< of the struct */
+	uint16_t size; /**< bytes of the struct */
 	uint8_t rest;  /**< enum dump_rest */
 	const struct dump_shape *item;
 	/** by type, without a name where there is none */

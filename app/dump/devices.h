@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DUMP_DEVICE_COUNTERS 128u /* of one capture */
+#define DUMP_DEVICE_COUNTERS 128u /* counters of one capture, at most */
 
 struct dump_device_counter {
 	char device[32], port[8], name[40]; /**< printable */

@@ -12,9 +12,9 @@ struct list;
 struct msg;
 
 void events_begin(FILE *out);
-/** A message has ended. */
+/** Write the events of a message that has ended. */
 void events_message(FILE *out, const struct list *l, const struct msg *m);
-/** All captures have been read: lanes, faults, and names. */
+/** When all captures have been read: write lanes, faults, and names. */
 void events_end(FILE *out, const struct list *l);
 
 #endif /* DUMP_EVENTS_H */

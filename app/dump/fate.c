@@ -320,7 +320,7 @@ static void judge(struct trace *t, const struct pending *e)
 		return;
 	if (e->ins < e->outs && !(trace_covers(t, &f->in, e->out, e->out + arrival(f)) &&
 				  trace_runs(t, f->in.file, e->out + END_NS)))
-		return; /* it did not run then, or lost records */
+		return; /* the receiver's capture did not run then, or lost records */
 	f->judged++;
 	if (e->ins >= e->outs) {
 		came(t, f, e, load);

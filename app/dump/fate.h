@@ -13,14 +13,14 @@ void trace_pending_free(struct trace_pending *p);
 void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
 
-/** A received frame with a wrong checksum: it was changed on its way. */
+/** Count a received frame with a wrong checksum, which was changed on its way. */
 void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
 			const struct dump_view *view, uint64_t time);
 
-/** The frame of this number was acknowledged, and was sent once: it came. */
+/** Record that the frame of this number came: it was sent once and acknowledged. */
 void trace_fate_acked(struct trace *t, uint64_t number);
 
-/** A run of lost frames has ended; with @p open the captures have ended in it. */
+/** Record the end of a run of lost frames; with @p open the captures have ended in it. */
 void trace_run_end(struct trace_flow *f, bool open);
 
 /** Judge frames that have waited long enough; with @p all, all frames. */

@@ -52,7 +52,7 @@ struct dump_frame {
 
 struct dump_iface {
 	char name[96]; /**< printable */
-	char lane[48]; /**< its first word */
+	char lane[48]; /**< the first word of the name */
 	bool ethernet;
 	bool records;        /**< message records of a lane without frames */
 	bool sockets;        /**< of a lane over sockets, of which a poll reads one */
@@ -68,7 +68,7 @@ struct dump_file {
 	const char *name;
 	uint8_t index;
 	FILE *f;
-	char *buffer;      /**< f's */
+	char *buffer;      /**< buffer of f, allocated; NULL = none */
 	struct pcap *pcap; /**< libpcap's reader, or NULL: pcapng */
 	bool swap;         /**< the writer's byte order is not ours */
 	bool section;      /**< a section header has been read */
@@ -80,12 +80,12 @@ struct dump_file {
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	bool weft;               /**< the writer of the section is Weft */
 	bool closed;             /**< statistics follow the last frame */
-	uint16_t last_iface;     /**< of the last frame */
+	uint16_t last_iface;     /**< interface of the last frame */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
 	uint64_t end; /**< statistics of an interface are of this time, ns; 0 = none */
 	struct dump_devices devices;
-	char comment[400]; /**< of the last section that has one; printable */
+	char comment[400]; /**< comment of the last section that has one; printable */
 	char why[300];     /**< the error and its place; "" = no error so far */
 };
 
@@ -120,7 +120,7 @@ void dump_filter_free(struct dump_filter *filter);
 
 /** How far a large file has been read: on standard error, if that is a terminal. */
 struct dump_progress {
-	uint64_t size; /**< of the file; 0 = not known */
+	uint64_t size; /**< bytes of the file; 0 = not known */
 	uint64_t next; /**< bytes at which the next line is printed */
 	bool shown;
 };

@@ -20,16 +20,16 @@
 #define JUMP 65536       /* if more sequences are acknowledged at once, frames are missing */
 
 struct flight {
-	uint64_t entered;     /* of a record: when it was seen first */
+	uint64_t entered;     /* when a record was seen first */
 	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
 	uint64_t fate;        /* number of the first transmission, or UINT64_MAX */
-	uint32_t order, outs; /* of the first transmission; number of transmissions */
+	uint32_t order, outs; /* the first transmission's order; number of transmissions */
 	uint8_t path;
 	bool live;   /* not acknowledged */
 	bool listed; /* in the table: until all before it are acknowledged, too */
 	bool out, here, again, resent;
-	bool record; /* of a message record, which gets no acknowledgement */
+	bool record; /* a message record, which gets no acknowledgement */
 	bool by_ack; /* retransmitted because later ones were acknowledged */
 };
 

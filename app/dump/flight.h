@@ -11,7 +11,7 @@
 int flight_make(struct trace_follow *fo);
 void flight_free(struct trace_follow *fo);
 
-/** A DATA or PART frame. */
+/** Take a DATA or PART frame. */
 void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		 const struct dump_view *view, uint64_t time);
 
@@ -19,15 +19,15 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 void flight_ack(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
 
-/** A message record. */
+/** Take a message record. */
 void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		   const struct dump_view *view, uint64_t time);
 
 /** Keep an event for the time line of @p m, if it is watched. */
 void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
-/** The frame that the trace has taken last has a part of @p m. */
+/** Record that the frame that the trace has taken last has a part of @p m. */
 void flight_mark(struct trace *t, const struct msg *m);
-/** No more frames: retire all. */
+/** After the last frame: retire all. */
 void flight_end(struct trace *t);
 
 /** Retire the oldest frame, which frees links. */

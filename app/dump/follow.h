@@ -8,11 +8,11 @@
 
 #include "dump/message.h"
 
-/** A lane frame of flow @p f. */
+/** Take a lane frame of flow @p f. */
 void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		  const struct dump_view *view, uint64_t time);
 
-/** No more frames. */
+/** After the last frame: end all messages. */
 void follow_end(struct trace *t);
 
 struct msg_link {
@@ -31,7 +31,7 @@ struct msg *link_msg(const struct trace_follow *fo, const struct msg_link *l);
 /** @return the counters of this lane's part of a message */
 struct msg_lane *msg_lane(struct msg *m, uint32_t flow, uint64_t time);
 
-/** A record of a native operation. */
+/** Take a record of a native operation. */
 void follow_native(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		   const struct dump_view *view, uint64_t time);
 

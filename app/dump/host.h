@@ -9,11 +9,11 @@
 
 #include "dump/trace.h"
 
-/** A frame of ARP, or a lane frame. */
+/** Take a frame of ARP or a lane frame: is it a request, or the answer to one? */
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		    uint64_t time);
 
-/** A frame of another protocol. */
+/** Take a frame of another protocol: what does it reveal about lanes? */
 void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		  uint64_t time);
 
@@ -54,7 +54,7 @@ const struct trace_gap *trace_host_gap(const struct trace_host *h, uint64_t time
  */
 unsigned int trace_host_stops(const struct trace_host *h, struct trace_gap *stop);
 
-/** The time that its capture covers. */
+/** The ns from the first to the last record of a host's capture. */
 uint64_t trace_host_time(const struct trace_host *h);
 
 struct survey;

@@ -30,7 +30,7 @@
 /* The key of one direction of a connection. */
 struct key {
 	uint32_t conn, token;
-	uint8_t first[WEFT_HASH_LEN];  /* of the file's line */
+	uint8_t first[WEFT_HASH_LEN];  /* the secret in the file */
 	uint8_t secret[WEFT_HASH_LEN]; /* of the generation after that of `now` */
 	enum weft_seal_mode mode;
 	struct weft_frame_key now, last;
@@ -206,7 +206,7 @@ void dump_keylog_free(struct dump_keylog *log)
 struct sealed {
 	const uint8_t *lane;
 	uint64_t number;
-	uint32_t len; /* of the body, or what was captured of it */
+	uint32_t len; /* bytes of the body that were captured */
 	bool cut, phase;
 };
 

@@ -21,7 +21,7 @@ struct list_top {
 		struct msg msg;
 	} one[LIST_MAX];
 	unsigned int num, room;
-	uint64_t count; /**< of all candidates */
+	uint64_t count; /**< number of all candidates */
 };
 
 struct dump_options;

@@ -19,7 +19,7 @@
 #include "dump/trace.h"
 #include "dump/verdict.h"
 
-#define LANES 10u /* that are printed, the busiest ones; all with --all */
+#define LANES 10u /* lanes that are printed: the busiest ones; all with --all */
 
 /* Counters of a flow when the interval began. */
 struct live_flow {

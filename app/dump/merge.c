@@ -131,7 +131,7 @@ struct slice_iface {
 struct slice {
 	struct merge *m;
 	const struct msg_watch *watch;
-	unsigned int next; /* of the frames of the watched message */
+	unsigned int next; /* index of the next frame of the watched message */
 	uint64_t begin, frames, selected;
 	uint64_t closed; /* sealed frames that no key opens */
 	struct weft_pcapng out;

@@ -16,7 +16,7 @@ struct msg_watch;
 struct merge_reader {
 	struct dump_file *file;
 	struct dump_frame frame;
-	uint64_t time; /**< of the frame, common clock */
+	uint64_t time; /**< time of the frame, common clock */
 	bool has;
 };
 

@@ -35,7 +35,7 @@ enum msg_seen {
 	MSG_PULL = 1 << 3,
 	MSG_RTR = 1 << 4,
 	MSG_PUT_DONE = 1 << 5,
-	MSG_BYTES = 1 << 6, /**< of a rendezvous, by messages */
+	MSG_BYTES = 1 << 6, /**< bytes of a rendezvous came in messages */
 	MSG_ENDED = 1 << 7, /**< ATS, SYNC_ACK or another end was seen */
 	MSG_FAILED = 1 << 8,
 	MSG_WITHDRAWN = 1 << 9,
@@ -43,7 +43,7 @@ enum msg_seen {
 	MSG_FORCED = 1 << 11, /**< retired early, because the table was full */
 	MSG_AT_RECEIVER =
 		1 << 12,          /**< @p arrived and @p answered are from the receiver's capture */
-	MSG_BY_TIMEOUT = 1 << 13, /**< retransmitted without a later frame acknowledged */
+	MSG_BY_TIMEOUT = 1 << 13, /**< retransmitted although no later frame was acknowledged */
 };
 
 /** The three names of a message: see dump/message.c. */
@@ -106,7 +106,7 @@ struct msg_frame {
 struct msg_watch {
 	uint64_t number;
 	bool found;
-	struct msg msg; /**< its final state */
+	struct msg msg; /**< final state of the message */
 	struct msg_event *event;
 	unsigned int num_events;
 	uint64_t missed; /**< events beyond the limit */

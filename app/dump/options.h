@@ -12,7 +12,7 @@
 #include "dump/file.h"
 
 struct dump_options {
-	char *const *names; /**< of captures */
+	char *const *names; /**< names of captures */
 	unsigned int num_names;
 	bool frames, wrong, json, csv;
 	bool messages;
@@ -20,7 +20,7 @@ struct dump_options {
 	bool all;         /**< no limit for lanes and faults */
 	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */
-	uint64_t message; /**< its time line; 0 = none */
+	uint64_t message; /**< number of the message whose time line is shown; 0 = none */
 	const char *graph, *html, *slice, *trace;
 	const char *lane; /**< frames of the interface of this name only */
 	/* Which messages are selected. */
@@ -29,7 +29,7 @@ struct dump_options {
 	uint64_t tag, size_from, size_to;
 	uint64_t time_from, time_to; /**< ns since the first frame */
 	uint64_t took;               /**< ns, at least */
-	uint64_t number;             /**< of frames of each file; 0 = all */
+	uint64_t number;             /**< number of frames that are read of each file; 0 = all */
 	struct dump_filter *filter;
 	struct dump_keylog *keylog; /**< NULL = none */
 };

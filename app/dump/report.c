@@ -13,7 +13,7 @@
 #include "dump/trace.h"
 #include "dump/verdict.h"
 
-#define LANES 10u /* the worst ones; all with --all */
+#define LANES 10u /* lanes that are printed: the worst ones; all with --all */
 
 static struct trace_anomaly found[TRACE_ANOMALIES];
 

@@ -29,16 +29,16 @@ void svg_label(FILE *out, double x, double y, const char *anchor, const char *te
 void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *color,
 	      double width);
 void svg_begin(FILE *out, double height, const char *title);
-/** Times below a picture, with lines through it. */
+/** Draw times below a picture, with lines through it. */
 void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom);
 /** "4.56 s", "31.2 us". @return buf */
 const char *svg_time(double us, char buf[24]);
 /** "1.23 MB": powers of ten. @return buf */
 const char *svg_bytes(double bytes, char buf[24]);
-/** A name that fits to the left of a picture. */
+/** Shorten a name to what fits to the left of a picture. */
 void svg_short(char buf[SVG_NAME], const char *name);
 
-/** Rate, round trips and bytes in flight of each lane over time. */
+/** Draw rate, round trips and bytes in flight of each lane over time. */
 void svg_lanes(FILE *out, const struct list *l);
 
 #endif /* DUMP_SVG_H */

@@ -22,7 +22,7 @@ static uint32_t lane_of(const struct trace *t, uint32_t flow)
 struct timeline_lanes {
 	uint32_t flow[MSG_LANES];
 	unsigned int num;
-	uint64_t begin, end; /**< of the events */
+	uint64_t begin, end; /**< times of the first and the last event */
 };
 
 static void timeline_lanes(const struct trace *t, const struct msg_watch *w,

@@ -72,7 +72,7 @@ static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 /* ---- flows */
 
 #define TRACE_FLOWS 4096
-#define TRACE_SAMPLES 1024 /**< of each flow: frames that came, and frames that did not */
+#define TRACE_SAMPLES 1024 /**< at most, of a flow's frames that came, and of those that did not */
 #define TRACE_PENDING (1u << 18)
 #define TRACE_GAPS 4096
 #define TRACE_NONE UINT32_MAX
@@ -80,7 +80,7 @@ static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 
 /** A frame that arrived, or did not. */
 struct trace_sample {
-	uint64_t time; /**< of sending, common clock */
+	uint64_t time; /**< time of sending, common clock */
 	int64_t delay; /**< ns; of a lost frame: that of the last arrived frame before it */
 	uint32_t len;
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
@@ -271,12 +271,12 @@ struct trace_missing {
 
 /** When a capture ran. Without a survey it ran always. */
 struct trace_span {
-	uint64_t end;       /**< of its last record */
-	uint64_t ran_until; /**< by its statistics */
+	uint64_t end;       /**< time of its last record */
+	uint64_t ran_until; /**< it ran until then, by its statistics */
 	uint64_t begin[DUMP_IFACES];
 	struct trace_missing *missing;
 	unsigned int num_missing;
-	bool unplaced; /**< it lost records, at unknown times */
+	bool unplaced; /**< the capture lost records at unknown times */
 };
 
 /** ARP or HELLO, from one address to another. */
@@ -330,7 +330,7 @@ struct trace {
 	struct trace_flow *flow;
 	unsigned int num_flows;
 	uint64_t too_many; /**< frames of flows beyond the limit */
-	uint32_t *table;   /**< of flows, by connection and token */
+	uint32_t *table;   /**< hash of flows, by connection and token */
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
 	struct trace_poll *poll; /**< by file and interface, TRACE_POLLS each */
@@ -340,10 +340,10 @@ struct trace {
 	uint64_t absent_at; /**< that frame came after this time; 0 = not known */
 	uint64_t fate;      /**< number of that frame among fates; UINT64_MAX = none */
 	uint64_t number;    /**< number of that frame in its file */
-	uint8_t file;       /**< of that frame */
+	uint8_t file;       /**< file of that frame */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
-	uint64_t interval;   /**< of the series, ns */
+	uint64_t interval;   /**< ns of an interval of the series */
 	struct trace_follow *follow;
 	struct stream_name *names;
 	struct trace_hello hello[TRACE_HELLOS];

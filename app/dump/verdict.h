@@ -9,7 +9,7 @@
 #include "dump/anomaly.h"
 #include "dump/list.h"
 
-/** The first lines, at most 24; all with --all. */
+/** Print the first lines, at most 24; all with --all. */
 void verdict_text(FILE *out, const struct list *l);
 
 /** One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1". @return buf */
@@ -18,10 +18,10 @@ const char *verdict_end(const struct report *r, const struct trace_flow *f, bool
 /** Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or the file. @return buf */
 const char *verdict_where(const struct report *r, const struct trace_anomaly *a, char *buf,
 			  size_t size);
-/** Why something could not be judged, a sentence each. */
+/** Pass sentences, each with a reason why something could not be judged. */
 void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 
-/** A sentence for each port of a RoCE device whose counters of faults have grown. */
+/** Pass a sentence for each port of a RoCE device whose counters of faults have grown. */
 void verdict_devices(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 
 #endif /* DUMP_VERDICT_H */

@@ -19,7 +19,7 @@
 
 struct probe {
 	char magic[8];
-	uint64_t nonce; /* of the receiver */
+	uint64_t nonce; /* the receiver's (struct check_facts) */
 	uint8_t from, to, large;
 };
 

@@ -192,7 +192,7 @@ struct route {
 /* The rank of the best gateway so far: less is better. */
 struct best {
 	struct iface_routes *out;
-	bool has_default; /* of the main table, over any interface */
+	bool has_default; /* the main table has a default route, over any interface */
 	uint32_t default_metric;
 	uint64_t rank;
 };

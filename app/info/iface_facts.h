@@ -16,7 +16,7 @@
 
 struct iface_facts {
 	char name[IF_NAMESIZE];
-	char device[64]; /**< of its bus: a PCI address, a VMBus UUID; "" = a virtual interface */
+	char device[64]; /**< name on its bus: a PCI address, a VMBus UUID; "" = virtual */
 	bool pci;        /**< device is a PCI address */
 	char driver[32]; /**< the kernel's; "" = none */
 	char mac[18];
@@ -26,7 +26,7 @@ struct iface_facts {
 	bool up;
 	char rdma[64];            /**< RDMA device of the same NIC; "" = none */
 	bool bond;                /**< a bonding or team master */
-	char members[128];        /**< of it, separated by blanks */
+	char members[128];        /**< interfaces of a bond, separated by blanks */
 	char master[IF_NAMESIZE]; /**< bond or bridge that it is a member of; "" = none */
 	char lower[IF_NAMESIZE];  /**< the interface below a VLAN or macvlan; "" = none */
 };
@@ -37,7 +37,7 @@ struct iface_addr {
 };
 
 struct iface_routes {
-	uint32_t gateway;  /**< of routes over the interface; 0 = none */
+	uint32_t gateway;  /**< gateway of routes over the interface; 0 = none */
 	bool default_here; /**< the machine's default route goes over it */
 };
 

@@ -70,7 +70,7 @@ struct samples {
 	struct sample of[SAMPLES_MAX];
 };
 
-/** The answer to /weft/workers. */
+/** The lanes of a process: its answer to /weft/workers. */
 struct lanes {
 	unsigned int num;
 	char text[LANES_MAX][96]; /**< "ID dpdk:0 device" */

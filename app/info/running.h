@@ -12,7 +12,7 @@
 /** Options of weft-info about processes that run. */
 struct info_running {
 	bool capture, recorder, metrics, live, why;
-	bool once;          /**< with live */
+	bool once;          /**< with live: one second only */
 	const char *show;   /**< what of their workers; NULL = nothing */
 	const char *listen; /**< with metrics: [HOST:]PORT */
 	uint64_t pid;       /**< 0 = all */

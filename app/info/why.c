@@ -148,7 +148,7 @@ static double cpu_of(const struct processes *all, long pid)
 	for (unsigned int i = 0; i < all->num; i++)
 		if (all->of[i].pid == pid)
 			return all->of[i].cpu;
-	return 0; /* it is new */
+	return 0; /* the process is new */
 }
 
 /* The process that has used this CPU most, and is not @p pid; NULL: none has used it. */
@@ -334,7 +334,7 @@ static double rtt_of(const struct why *y, const struct sample *lane)
 
 /* A slow rail has round trips that are this number of times longer than those of another one. */
 #define SLOW_RAIL 4
-#define SLOW_RAIL_US 200 /* and longer by this: other processes on the CPU make less */
+#define SLOW_RAIL_US 200 /* and longer by this: other processes on the CPU delay by less */
 
 /* Messages over several lanes wait for the slowest. */
 static void look_at_rails(struct why *y)

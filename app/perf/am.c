@@ -30,7 +30,7 @@ struct flow {
 	struct fetched *rx, *rx_free; /* all, and those without a message */
 	struct weft_completion completion;
 	char *memory;    /* buffers of sends, then one buffer for received data */
-	char *rx_buffer; /* in it */
+	char *rx_buffer; /* the last buffer in memory */
 	struct weft_mem *mem;
 };
 

@@ -57,7 +57,7 @@ struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
 	uint64_t size;
-	uint64_t iters;    /**< with a deadline: the first total */
+	uint64_t iters;    /**< iterations; with a deadline: the first total */
 	uint64_t limit_ns; /**< deadline; 0 = none */
 	uint64_t window;
 	uint64_t flags;
@@ -316,10 +316,13 @@ void perf_limit_rounds(struct perf_side *side, uint64_t length);
  */
 int perf_limit_look(struct perf_side *side, uint64_t done);
 
-/** Server: report the number of received messages, if a report is due. @return as above */
+/**
+ * Server: report the number of received messages, if a report is due.
+ * @return as perf_limit_look()
+ */
 int perf_limit_report(struct perf_side *side, uint64_t received);
 
-/** Client: take reports of the server, into side->seen. @return as above */
+/** Client: take reports of the server, into side->seen. @return as perf_limit_look() */
 int perf_limit_seen(struct perf_side *side);
 
 /** Is @p done so close to the total that perf_limit_look() is due? */

@@ -8,12 +8,12 @@
 
 #include "perf/flow.h"
 
-/** The lanes to the peer, a line each. */
+/** Print the lanes to the peer, a line each. */
 void perf_print_lanes(struct peer *p);
 void perf_print_begin(const struct perf_options *opts, struct peer *p);
 void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
 
-/** A line per second; arg = struct perf_ticker. */
+/** The argument of perf_print_tick(), which prints a line per second. */
 struct perf_ticker {
 	const struct perf_options *opts;
 	const struct perf_run *run;
@@ -23,7 +23,7 @@ struct perf_ticker {
 
 void perf_print_tick(const struct perf_meter *meter, void *arg);
 
-/** One line of the table: latency and bandwidth of one size. */
+/** Print one line of the table: latency and bandwidth of one size. */
 void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
 void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
 void perf_print_end(const struct perf_options *opts, const struct perf_report *last);

@@ -35,7 +35,7 @@ struct perf_raw {
 	struct peer *peer;
 	uint32_t room; /**< payload bytes of a frame, agreed */
 	uint8_t head[PERF_RAW_HEAD];
-	uint32_t ip_sum;  /**< of the IPv4 header with length 0 */
+	uint32_t ip_sum;  /**< sum of the IPv4 header with length 0 */
 	uint64_t look_at; /**< TSC: when the port is checked again */
 	bool linked;      /**< there was a link at both ends */
 };

@@ -21,7 +21,7 @@ int perf_raw_open(struct peer *p, struct perf_raw **raw);
  * Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code
  */
 int perf_raw_connect(struct perf_raw *raw);
-/** NULL is allowed. */
+/** Close the port. NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);
 
 /** Run raw_lat or raw_bw. @return APP_OK or an exit code */

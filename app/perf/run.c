@@ -21,7 +21,7 @@
 
 #define MIN_ITERS 2u
 #define DEFAULT_WARMUP 10000u
-#define WARMUP_PART 0.1 /* of the seconds of a run */
+#define WARMUP_PART 0.1 /* share of the seconds of a run */
 #define WARMUP_SECONDS 0.1
 #define FIRST_SECONDS 0.01
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define SWEEP_PROTOS 16u     /**< candidates of one size */
-#define SWEEP_TRIALS_MAX 32u /**< of one candidate */
+#define SWEEP_TRIALS_MAX 32u /**< trials of one candidate */
 #define SWEEP_LIMIT 0.10     /**< loss beyond the spread that is still good */
 
 /** Median and quartiles of some trials. */

@@ -198,8 +198,8 @@ static void sweep_print_end(const struct sweep_point *pts, unsigned int num, boo
 
 /* ---- measurement ---------------------------------------------------------------------------- */
 
-#define FIRST_TRIALS 3u  /* of each candidate */
-#define SECOND_TRIALS 9u /* of the chosen one and its best rival, in alternation */
+#define FIRST_TRIALS 3u  /* trials of each candidate */
+#define SECOND_TRIALS 9u /* trials of the choice and of its best rival, in alternation */
 #define TRIAL_SECONDS 0.02
 #define MIN_ITERS 4u
 #define MAX_ITERS 20000u

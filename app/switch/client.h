@@ -11,11 +11,11 @@
 void sw_conn_init(struct sw_conn *c);
 void sw_conn_accept(struct sw *s, uint64_t now);
 
-/** A message of a connection without a port yet, or with one. */
+/** Take a message of a connection that has no port yet, or of a port's connection. */
 void sw_half_event(struct sw *s, unsigned int half, uint64_t now);
 void sw_conn_event(struct sw *s, unsigned int port);
 
-/** The connection has ended, for any reason. */
+/** End a port's connection, for any reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
 void sw_half_expire(struct sw *s, uint64_t now);
 

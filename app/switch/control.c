@@ -270,7 +270,7 @@ static void end_bad_event(struct sw *s, unsigned int port, const char *what, uin
 
 static void end_bad_events(struct sw *s, uint64_t now)
 {
-	/* relaxed: as above */
+	/* relaxed: no other data goes with the bits */
 	uint64_t full = atomic_exchange_explicit(&s->wakeups.full, 0, memory_order_relaxed);
 	uint64_t blocked = atomic_exchange_explicit(&s->wakeups.blocked, 0, memory_order_relaxed);
 

@@ -27,12 +27,12 @@ enum sw_drop {
 	SW_PASS,
 	SW_DROP_SHORT,   /**< shorter than its headers require */
 	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
-	SW_DROP_KIND,    /**< of a type that this plan of addresses does not carry */
+	SW_DROP_KIND,    /**< a frame of a type that this plan of addresses does not carry */
 	SW_DROP_VLAN,    /**< a VLAN tag that is not allowed (--vlan) */
 	SW_DROP_UNKNOWN, /**< for no port here, and there is no uplink */
 	SW_DROP_FULL,    /**< the receiver has no free buffer */
-	SW_DROP_BAD,     /**< a descriptor that points outside the client's memory, or a chain */
-	SW_DROP_LONG,    /**< longer than the switch's MTU, or than the receiver's buffers */
+	SW_DROP_BAD,  /**< a descriptor that is in a chain, or points outside the client's memory */
+	SW_DROP_LONG, /**< longer than the switch's MTU, or than the receiver's buffers */
 	SW_DROP_KINDS
 };
 
@@ -113,7 +113,7 @@ struct sw_ring_shm {
 
 struct sw_ring {
 	struct sw_ring_shm *shm; /**< NULL = not connected */
-	uint8_t *base;           /**< of the region */
+	uint8_t *base;           /**< the begin of the region */
 	size_t len;
 	uint16_t size, last; /**< entries; the next one for us */
 	int event;           /**< eventfd that wakes the client; -1 = none */

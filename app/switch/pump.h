@@ -11,7 +11,7 @@
 /** By the control thread; waits for the forwarder, which never waits. */
 void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
 void sw_lane_detach(struct sw *s, unsigned int port);
-/** The process of a port without rings has ended: its peers are notified. */
+/** Notify the peers of a process that has ended and whose port has no rings. */
 void sw_lane_gone(struct sw *s, unsigned int port);
 
 /** By the forwarder: apply a pending change, if there is one. */

@@ -40,7 +40,7 @@ struct sw_counters {
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
 	uint64_t farewells;           /**< sent to it for processes that have ended */
-	uint64_t drop[SW_DROP_KINDS]; /**< of received frames; SW_DROP_FULL: of frames to it */
+	uint64_t drop[SW_DROP_KINDS]; /**< received frames; SW_DROP_FULL: frames to it */
 };
 
 /* relaxed: a counter orders nothing. The one writer needs no atomic addition. */
@@ -49,8 +49,8 @@ struct sw_counters {
 /** Control thread: one memif connection. */
 struct sw_conn {
 	int fd;     /**< -1 = none */
-	pid_t pid;  /**< of the process that connected */
-	uid_t uid;  /**< of its credentials: the secret is bound to it */
+	pid_t pid;  /**< the process that connected */
+	uid_t uid;  /**< user of its credentials: the secret is bound to it */
 	uid_t user; /**< the user that it counts for (grant.c) */
 	uint64_t since;
 	void *region;
@@ -154,7 +154,7 @@ struct sw {
 	struct sw_handover handover;
 	struct sw_wakeups wakeups;
 	int control_event;    /* eventfd: wakes the control thread */
-	pthread_mutex_t lock; /* of the control thread's members, for readers */
+	pthread_mutex_t lock; /* protects the control thread's members */
 	/* control thread */
 	struct sw_port port[WEFT_SWITCH_PORTS];
 	int lock_fd, grant_fd, memif_fd, epoll;

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	while (!client)
 		weft_worker_wait(worker, -1);
 	do { /* an empty message is the last one */
-		/* of this client only, so that it ends with the client */
+		/* from this client only, so that the receive ends when the client does */
 		rc = weft_tag_recv(worker, client, buf, sizeof(buf), TAG, WEFT_TAG_MASK_FULL, &recv,
 				   &req);
 		check(weft_wait(worker, rc, &req, &c), "receive");
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 		check(weft_wait(worker, rc, &req, NULL), "send");
 	} while (c.length > 0);
 	check(weft_wait(worker, weft_ep_close(client, 0, NULL, &req), &req, NULL), "close");
-	weft_worker_destroy(worker); /* and the listener */
+	weft_worker_destroy(worker); /* also destroys the listener */
 	check(weft_context_destroy(context), "context");
 	return 0;
 }
