@@ -4,10 +4,10 @@
  *
  *	WEFT_MUTANT=N          mutation N is on
  *	WEFT_MUTANT_CASES=A,B  only these cases of a cmocka program run
- *	WEFT_MUTANT_COVER=FILE what each case reaches, and its processor time
- *	WEFT_MUTANT_ROW=N      of a child of case N - 1
+ *	WEFT_MUTANT_COVER=FILE record what each case reaches, and its processor time
+ *	WEFT_MUTANT_ROW=N      this process is a child of case N - 1
  *
- * FILE is shared memory: it keeps what a program that is killed has reached, and its children.
+ * FILE is mapped, so it keeps what a killed program and its children have reached.
  */
 
 #define _GNU_SOURCE

@@ -120,16 +120,16 @@ void wfi_peers_forked(void);
 struct wfi_av_entry {
 	struct wfi_peer *peer; /**< NULL: the address has been removed */
 	uint8_t number;        /**< number of the endpoint in its process */
-	uint8_t receiver;      /**< number of what has its receives */
+	uint8_t receiver;      /**< number of what has its receives: itself, or a shared context */
 	struct wfi_addr addr;
 };
 
 struct wfi_av {
 	struct fid_av av;
 	struct wfi_domain *domain;
-	struct wfi_eq *eq; /**< FI_EVENT: insertions are reported to it */
-	unsigned int refs; /**< endpoints */
-	bool events;
+	struct wfi_eq *eq;  /**< FI_EVENT: insertions are reported to it */
+	unsigned int refs;  /**< endpoints */
+	bool events;        /**< FI_EVENT was requested */
 	size_t count, size; /**< end of the used entries; number of entries */
 	struct wfi_av_entry *entries;
 	size_t hash_size;

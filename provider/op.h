@@ -42,7 +42,7 @@ struct wfi_ep {
 	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;
 	uint16_t number;
-	uint16_t source_channel; /**< Weft's, of all that it sends (av.h) */
+	uint16_t source_channel; /**< Weft's source channel of all messages that it sends (av.h) */
 	bool enabled;
 	bool directed;   /**< FI_DIRECTED_RECV */
 	bool source;     /**< FI_SOURCE */

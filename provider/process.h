@@ -152,17 +152,17 @@ int wfi_wait_open(struct wfi_wait *wait);
 void wfi_wait_close(struct wfi_wait *wait);
 
 /**
- * Locked, when nothing that the caller waits for is there. @return 0: sleep, unlocked by
- * wfi_unlock_armed(); -FI_EAGAIN: make progress and poll again; or another error
+ * Prepare to sleep. Locked, when nothing that the caller waits for is there. @return 0: unlock by
+ * wfi_unlock_armed() and sleep; -FI_EAGAIN: make progress and poll again; or another error
  */
 int wfi_wait_arm(struct wfi_wait *wait);
-/** Unlocks, and does not wake sleepers. */
+/** Unlock, and do not wake sleepers. */
 void wfi_unlock_armed(void);
-/** Wakes the sleeper. Any thread. */
+/** Wake the sleeper. Any thread. */
 void wfi_wait_signal(struct wfi_wait *wait);
 /**
- * Locked, when nothing that the caller waits for is there. Sleeps unlocked, at most @p timeout ms;
- * negative: without limit. @return 0: make progress and poll again; or a negative error
+ * Sleep unlocked, at most @p timeout ms; negative: without limit. Locked, when nothing that the
+ * caller waits for is there. @return 0: make progress and poll again; or a negative error
  */
 int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 

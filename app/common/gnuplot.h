@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /**
- * The value of --graph: the name of a picture ends in .svg or .png.
+ * Check the value of --graph: the name of a picture ends in .svg or .png.
  * @return APP_OK, or APP_USAGE after an error message
  */
 int gnuplot_check_name(const char *file);
@@ -22,7 +22,7 @@ bool gnuplot_is_installed(void);
  * leaves no empty file.
  */
 FILE *gnuplot_open(const char *file, const char *title);
-/** "64 KiB": a size for a label. */
+/** Write a size for a label: "64 KiB". */
 void gnuplot_size(FILE *out, double size);
 /** Axes of time (us) over size (bytes), both logarithmic, up to @p top bytes. */
 void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel);

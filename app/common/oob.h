@@ -88,7 +88,7 @@ void oob_server_close(struct oob_server *server);
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,
 		struct oob **oob);
 
-/** "host:port" of the peer. */
+/** "HOST port PORT" of the peer. */
 const char *oob_peer_name(const struct oob *oob);
 
 /**
@@ -120,7 +120,7 @@ int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
 	     oob_idle_cb idle, void *arg);
 
-/** Returns at neither side before both have called it. @return 0, or as oob_recv() */
+/** Wait until the peer calls this, too. @return 0, or as oob_recv() */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
 /** Has BYE arrived, though it may not be taken yet? @return 1 with its code and text, else 0 */

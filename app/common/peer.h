@@ -98,7 +98,7 @@ static inline int peer_poll(struct peer *p)
 	return unlikely(p->sleeps) && !p->posting ? peer_sleep(p) : peer_look(p);
 }
 
-/** Both sides call it. @return APP_OK or an exit code */
+/** Wait until the peer calls this, too. @return APP_OK or an exit code */
 int peer_barrier(struct peer *p);
 
 /**

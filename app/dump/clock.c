@@ -13,7 +13,10 @@
 
 /* What a first pass finds about captures: spans, lost records, stations. */
 
-/* Of all frames of an interface this share has its own address: switches flood a few others. */
+/*
+ * At least this share of the frames of an interface has its own address: switches flood a few
+ * others.
+ */
 #define STATION_SHARE 0.98
 
 /* @return 0 or -ENOMEM */
@@ -226,7 +229,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_NS 1000000000u   /* shorter captures are too short for a drift */
 #define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
-#define DRIFT_SPREAD 2e-6      /* the quartiles of slopes differ by at most this or the median */
+#define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
 #define EQUAL_NS 20000000      /* least delays of both directions, in all, with equal clocks */
 #define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */

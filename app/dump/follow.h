@@ -12,7 +12,7 @@
 void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		  const struct dump_view *view, uint64_t time);
 
-/** After the last frame: end all messages. */
+/** End all messages, after the last frame. */
 void follow_end(struct trace *t);
 
 struct msg_link {

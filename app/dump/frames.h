@@ -50,9 +50,12 @@ struct json {
 	bool more; /**< a member or an element precedes */
 };
 
-/** @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '[' */
+/**
+ * Begin an object or a list.
+ * @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '['
+ */
 void json_begin(struct json *j, const char *name, char bracket);
-/** @param bracket  '}' or ']' */
+/** End an object or a list. @param bracket  '}' or ']' */
 void json_end(struct json *j, char bracket);
 void json_number(struct json *j, const char *name, uint64_t value);
 void json_real(struct json *j, const char *name, double value);

@@ -387,7 +387,7 @@ static void report_unfinished(const struct list *l, const struct msg *m, uint64_
 	cb(arg, m, text);
 }
 
-#define QUESTIONS 3u /* requests without an answer, from which on they are reported */
+#define QUESTIONS 3u /* fewer unanswered requests are not reported */
 #define SILENT_NS 100000000u
 
 void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)

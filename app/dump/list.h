@@ -29,21 +29,21 @@ struct dump_options;
 struct list {
 	const struct dump_options *o;
 	struct report *r;
-	struct list_top slowest;    /**< by the time they took */
-	struct list_top repaired;   /**< by the time the repair took */
-	struct list_top waited;     /**< by the wait for a receive */
-	struct list_top unfinished; /**< by their age at the end */
+	struct list_top slowest;    /**< sorted by the time they took */
+	struct list_top repaired;   /**< sorted by the time the repair took */
+	struct list_top waited;     /**< sorted by the wait for a receive */
+	struct list_top unfinished; /**< sorted by their age at the end */
 };
 
 /** @return NULL: no memory */
 struct list *list_make(const struct dump_options *o, struct report *r);
-/** A message has ended. @return whether the options select it */
+/** Take a message that has ended. @return whether the options select it */
 bool list_take(struct list *l, const struct trace *t, const struct msg *m);
 
-/** The line of a message in the form that was requested. */
+/** Print the line of a message in the form that was requested. */
 void list_line(FILE *out, const struct list *l, const struct msg *m);
 void list_csv_head(FILE *out);
-/** A cell of CSV. */
+/** Write a cell of CSV. */
 void csv_text(FILE *out, const char *text);
 struct json;
 void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);

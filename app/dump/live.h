@@ -12,7 +12,7 @@ struct live;
 
 /** @param interval  ns. @return NULL: no memory */
 struct live *live_make(const struct list *l, uint64_t interval);
-/** Before a frame of this time is taken: report the intervals that are over. */
+/** Report the intervals that are over, before a frame of this time is taken. */
 void live_frame(struct live *v, uint64_t time);
 void live_free(struct live *v);
 

@@ -74,9 +74,9 @@ struct msg {
 	uint64_t arrived;  /**< arrival of the first frame; 0 = not seen */
 	uint64_t answered; /**< first PULL, RTR, SYNC_ACK, ATS; 0 = none */
 	uint64_t done;     /**< arrival of the last byte */
-	uint64_t ended;
-	uint64_t touched;
-	uint64_t repair; /**< longest time from a first transmission to the one that arrived */
+	uint64_t ended;    /**< time of the ATS, SYNC_ACK or other end; 0 = not seen */
+	uint64_t touched;  /**< time of its last frame */
+	uint64_t repair;   /**< longest time from a first transmission to the one that arrived */
 	uint32_t again, lost;
 	struct msg_lane lane[MSG_LANES];
 	struct msg_name {

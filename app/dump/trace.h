@@ -175,7 +175,7 @@ struct trace_flow {
 	uint64_t large_came_at;   /**< when the last frame that came of lost_min or more was sent */
 	uint32_t lost_min;        /**< length of the shortest lost frame */
 	uint32_t came_max_before; /**< longest that arrived before the first loss */
-	double load;
+	double load; /**< bytes sent until @p load_at; older ones count less (TRACE_LOAD_NS) */
 	uint64_t load_at;
 	int64_t last_delay, min_delay;
 	uint32_t max_order[WEFT_FRAME_PATHS_MAX];
@@ -248,13 +248,16 @@ struct trace_poll {
 /** A silence that may be the host's: the frames that come next decide. */
 struct trace_wake {
 	struct trace_gap gap; /**< to = 0: none */
-	uint64_t until, sent_first, sent_last, ifaces;
-	uint32_t frames;
+	uint64_t until;       /**< frames that come later decide nothing */
+	uint64_t sent_first, sent_last;
+	/** bits: interfaces with a frame that was sent before the second half of the silence */
+	uint64_t ifaces;
+	uint32_t frames; /**< number of frames that were sent in the silence or before it */
 };
 
 struct trace_host {
 	uint64_t first, last; /**< records of its capture */
-	uint32_t since;       /**< frames sent to it since then */
+	uint32_t since;       /**< frames sent to it after @p last */
 	uint64_t due;         /**< when the first of these could have been there */
 	struct trace_wake wake;
 	struct trace_gap gap[TRACE_GAPS], longest;
@@ -362,7 +365,7 @@ void trace_free(struct trace *t);
 /** Take a frame, in the order of the common clock; @p time is of that clock. */
 void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		 uint64_t time);
-/** No more frames. */
+/** End the trace: there are no more frames. */
 void trace_end(struct trace *t);
 
 /** IPv4, or MAC with the top bit set. */
@@ -408,7 +411,10 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 
 /** An IPv4 or MAC address. @return buf */
 const char *stream_address(uint64_t address, char *buf, size_t size);
-/** Of an end of the flow, also with IPv6; @p size at least 46. */
+/**
+ * The address of a flow's sender or, with @p to, of its receiver; also of IPv6.
+ * @param buf  at least 46 bytes. @return buf
+ */
 const char *stream_end_address(const struct trace_flow *f, bool to, char *buf, size_t size);
 
 /** The name of the sender, or (@p to) of the receiver of a flow. @return buf */

@@ -40,7 +40,10 @@ static void wait_ns(long ns)
 		;
 }
 
-/* The other descriptors are the process's: a reader of its output must not wait for this one. */
+/*
+ * Close the descriptors inherited from the process: a reader of its output must not wait for the
+ * end of this process.
+ */
 static void close_others(void)
 {
 	long fd, most;

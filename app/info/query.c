@@ -215,7 +215,7 @@ struct tried {
 	ino_t ino;
 };
 
-/* A socket that has a connection waiting for each place of its backlog. */
+/* A socket whose backlog is full. */
 struct busy {
 	SLIST_ENTRY(busy) next;
 	char path[];

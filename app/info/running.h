@@ -20,9 +20,12 @@ struct info_running {
 
 /** Are these options about processes that run? */
 bool info_is_running(const struct info_running *o);
-/** The value of --show. @return APP_OK, or APP_USAGE after an error message */
+/** Check the value of --show. @return APP_OK, or APP_USAGE after an error message */
 int info_show_check(const char *option, const char *value);
-/** @param words  of --capture; "" = none. @return APP_OK or an exit code */
+/**
+ * Do what the options request.
+ * @param words  of --capture; "" = none. @return APP_OK or an exit code
+ */
 int info_running(const struct info_running *o, const char *words);
 
 #endif /* INFO_RUNNING_H */

@@ -111,7 +111,7 @@ static inline void sim_heap_add(void *heap, size_t *len, const void *item, size_
 	memcpy(h + i * size, item, size);
 }
 
-/** Take the first one out. @p len > 0 */
+/** Remove the element that is due first, into @p item. *len > 0 */
 static inline void sim_heap_take(void *heap, size_t *len, void *item, size_t size)
 {
 	char *h = heap, *last;

@@ -251,7 +251,7 @@ struct perf_figures {
 /** Read the present figures. */
 void perf_meter_read(const struct perf_meter *m, struct perf_figures *f);
 
-/** The next "average" begins here. */
+/** Begin the next "average". */
 void perf_meter_mark(struct perf_meter *m);
 
 /* ---- one side of a run */

@@ -39,7 +39,7 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 {
 	struct sw_handover *h = &s->handover;
 
-	/* a bit of the previous connection; relaxed: no other data goes with it */
+	/* the bit is of the previous connection; relaxed: no other data goes with it */
 	atomic_fetch_and_explicit(&h->broken, ~(1ull << port), memory_order_relaxed);
 	h->attach = true;
 	h->gone = false;

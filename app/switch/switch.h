@@ -138,15 +138,15 @@ struct sw {
 	struct sw_uplink uplink;
 	unsigned int first;   /* the share that is served first */
 	uint64_t broken;      /* ports with an invalid index in this round */
-	uint64_t probing;     /* ports whose process has ended a moment ago */
-	uint64_t farewell_at; /* no farewell before */
+	uint64_t probing;     /* ports whose process has ended, with probes still to be sent */
+	uint64_t farewell_at; /* no farewell before this time */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;
 	uint32_t bsize;
 	size_t region_max;
 	unsigned int sleep_us;
-	unsigned int per_user; /* ports of one user that is not the switch's */
+	unsigned int per_user; /* maximum number of ports of a user other than the switch's */
 	mode_t mode;
 	char path[108 - 8]; /* the well-known socket; with ".memif" and ".key" the other files */
 	struct weft_siphash_key key;
@@ -161,7 +161,7 @@ struct sw {
 	bool granting;
 	bool no_files;        /* accept() failed */
 	uint64_t ticked;      /* time of the last check of timeouts */
-	uint64_t grants_from; /* no grant before: clients of the predecessor may reconnect */
+	uint64_t grants_from; /* no earlier grant: clients of the predecessor may reconnect */
 	struct sw_conn half[SW_HALF_OPEN];
 	struct sw_user user[SW_USERS];
 	uint64_t lines, unlogged;

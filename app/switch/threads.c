@@ -68,7 +68,7 @@ int sw_thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pth
  * the user.
  */
 
-/* Waiting for a mutex of the kernel also sleeps, for some us, which is no attack. */
+/* A shorter sleep may be for a mutex of the kernel, which is no attack. */
 #define BLOCKED_NS 1000000ull
 
 enum outcome { WOKEN, FULL, BLOCKED };
