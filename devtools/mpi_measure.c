@@ -29,7 +29,7 @@
 #include "bounce.h"
 
 #define SAMPLES_MAX 20000
-#define BUDGET_US 100000 /* for the samples of one figure */
+#define BUDGET_US 100000 /* time for the samples of one figure */
 #define WINDOW 64
 
 static int rank, ranks;
@@ -132,7 +132,7 @@ static double alltoall(int length)
 	return now_us() - start;
 }
 
-/* Without a call of MPI's. */
+/* Compute for a time, without a call of MPI's. */
 static void compute(double us)
 {
 	double end = now_us() + us;

@@ -125,7 +125,7 @@ static int is_wanted(unsigned int number)
 	return !wanted;
 }
 
-/* In place of cmocka's. The cases of several groups of a program are numbered consecutively. */
+/* Replaces cmocka's function. The cases of a program's groups are numbered consecutively. */
 int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *const tests, const size_t n,
 			    CMFixtureFunction setup, CMFixtureFunction teardown)
 {

@@ -27,7 +27,7 @@ enum form { BASE = 1, FETCH = 2, COMPARE = 4 };
 
 static const struct {
 	unsigned int forms; /* the calls that support it */
-	bool bits;          /* for integers */
+	bool bits;          /* the operation is for integers only */
 	enum weft_atomic_op op;
 } ops[] = {
 	[FI_MIN] = {BASE | FETCH, false, WEFT_ATOMIC_MIN},
@@ -119,7 +119,7 @@ int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum 
 
 /* An atomic with the arguments of the call. */
 struct post {
-	struct wfi_post call; /* without kind, iov and count */
+	struct wfi_post call; /* kind, iov and count are not used */
 	enum form form;
 	const struct fi_ioc *iov, *comparev;
 	const struct fi_ioc *resultv;

@@ -456,7 +456,7 @@ static int grow(struct wfi_av *av, size_t want)
 	return hash_make(av, size);
 }
 
-/* From now on the peer gets this process's address first; at once if it is connected. */
+/* Send the peer this process's address: now if it is connected, else as the first message. */
 static void introduce_to(struct wfi_peer *peer)
 {
 	if (peer->introduce)

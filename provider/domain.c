@@ -14,7 +14,8 @@
 
 #define APP_DOMAINS 256
 
-static bool numbers[APP_DOMAINS]; /* in use by domains in which the application chooses keys */
+/* Numbers in use, by domains in which the application chooses keys. */
+static bool numbers[APP_DOMAINS];
 
 int wfi_domain_number_take(struct wfi_domain *domain)
 {

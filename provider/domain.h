@@ -60,7 +60,7 @@ struct wfi_domain {
 	unsigned int generation; /**< generation of the process that opened it */
 	uint32_t api_version;    /**< version that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
-	uint8_t number;          /**< with app_keys: number of the domain, which addresses have */
+	uint8_t number;          /**< with app_keys: number of the domain, in its addresses */
 	enum fi_av_type av_type;
 };
 

@@ -239,7 +239,7 @@ static void srx_leave(struct wfi_ep *srx)
 
 /* ------------------------------------------------------------------ enabling, closing */
 
-/* With a worker: prepare for what peers send. @return 0 or a negative error */
+/* Prepare for what peers send; there is a worker. @return 0 or a negative error */
 static int start_receiving(struct wfi_ep *ep)
 {
 	uint16_t receiver = ep->number;

@@ -46,7 +46,7 @@ static void watch(void)
 	fork_error = -pthread_atfork(NULL, NULL, in_child);
 }
 
-/* From now on a child detects that it is one. @return 0, or a negative error */
+/* Let a child of fork() detect, from now on, that it is one. @return 0, or a negative error */
 static int watch_fork(void)
 {
 	pthread_once(&fork_once, watch);
@@ -177,7 +177,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 		return rc;
 	}
 	domain->thread = thread_of(info);
-	/* Before the thread starts: the registration of a process with threads takes longer. */
+	/* Request alone mode before the thread starts: with threads the registration is slower. */
 	stay_alone(domain, info);
 	rc = domain->thread == WFI_THREAD_NONE
 		     ? 0

@@ -68,7 +68,7 @@ void wfi_lock_slow(void)
 static bool has_thread;
 static pthread_t thread;
 
-/* With the mutex. */
+/* Enable alone mode, if that is wanted and possible. With the mutex. */
 static void enable(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;

@@ -55,7 +55,8 @@ struct wfi_ep {
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
 	struct wfi_stx *stx;
-	struct wfi_ep *srx;                /**< has the receives of this endpoint; NULL: itself */
+	struct wfi_ep
+		*srx; /**< context that has its receives; NULL: the endpoint itself has them */
 	unsigned int users, enabled_users; /**< endpoints of a shared context */
 };
 
@@ -117,7 +118,7 @@ struct wfi_post {
 	void **desc; /**< may be NULL */
 	fi_addr_t addr;
 	uint64_t tag, ignore; /**< messages only */
-	uint64_t offset, key; /**< at the target: reads, writes and atomics */
+	uint64_t offset, key; /**< of the target's memory: reads, writes and atomics */
 	uint64_t data;
 	void *context;
 	uint64_t flags; /**< flags of the operation; FI_REMOTE_CQ_DATA: `data` is valid */

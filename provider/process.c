@@ -361,7 +361,7 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 	if (rc == -FI_EAGAIN) {
 		wfi_unlock();
 		sched_yield();
-		wfi_lock_any(); /* as below */
+		wfi_lock_any(); /* by the mutex, as after poll() */
 		return 0;
 	}
 	if (rc < 0)
@@ -460,7 +460,7 @@ static bool work(void)
 	return more == 0;
 }
 
-/* Not locked. A signal ends it. */
+/* Sleep for this time; a wake-up ends it. Not locked. */
 static void rest(const struct timespec *time)
 {
 	struct pollfd fd = {.fd = idle.event, .events = POLLIN};

@@ -200,7 +200,7 @@ enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
  * @return 0 or a negative error
  */
 int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us);
-/** In a child of fork(), which has no such thread. */
+/** In a child of fork(): there is no such thread. */
 void wfi_thread_forked(void);
 /** One user less, of the @p kind of its start; the last one waits for the thread. Not locked. */
 void wfi_thread_stop(enum wfi_thread kind);

@@ -100,7 +100,7 @@ static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, 
 	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &peer);
 	if (rc < 0)
 		return rc;
-	/* Before the probe: a message that is taken cannot be put back. */
+	/* Allocate before the probe: a message that is taken cannot be put back. */
 	if (claimed) {
 		claim = calloc(1, sizeof(*claim));
 		if (!claim)

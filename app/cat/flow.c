@@ -154,7 +154,7 @@ static int cat_io_close(struct cat_io *io)
 #define IDLE_SECONDS 50e-6
 /* Longest sleep: signals, the TCP connection and the progress line are checked in between. */
 #define SLEEP_NS_MAX 100000000
-#define SLEEP_NS_BLIND 1000000 /* without a descriptor of the lanes */
+#define SLEEP_NS_BLIND 1000000 /* longest sleep without a descriptor of the lanes */
 #define LINE_SECONDS 0.5
 #define CLEAR_LINE "\r\033[K"
 

@@ -33,7 +33,7 @@ struct oob {
 	uint8_t in[4 * (OOB_HEADER + OOB_MAX)];
 };
 
-/* Of the process: the key of TLS; NULL = none. */
+/* The process's key of TLS; NULL = none. */
 static uint8_t *oob_key;
 
 int oob_set_key(const uint8_t *job_key)
@@ -522,7 +522,7 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 struct oob_server {
 	struct weft_tcp_server *tcp;
 	bool busy;
-	unsigned int refused; /* after their greeting */
+	unsigned int refused; /* clients that were refused after their greeting */
 	uint8_t hello[HELLO_BYTES];
 	size_t bye_length;
 	uint8_t bye[OOB_HEADER + 4 + OOB_BYE_TEXT];

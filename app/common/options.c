@@ -12,7 +12,7 @@
 #include "common/cli.h"
 #include "weft.h"
 
-#define COLUMN 25 /* at which the help of an option begins */
+#define COLUMN 25 /* the help of an option begins at this column */
 #define WIDTH 79  /* columns of --help */
 #define OPTIONS_MAX 64
 #define LONG_FIRST 256 /* the values of options without a letter, by their place */

@@ -16,9 +16,9 @@
 
 /** The table ends with an entry that is all zero. */
 struct cli_option {
-	const char *name;     /**< the long one, as "block" for --block */
-	char letter;          /**< the short one; 0 = none */
-	const char *argument; /**< as "SIZE"; NULL = it takes none */
+	const char *name;     /**< the long name, as "block" for --block */
+	char letter;          /**< the short name; 0 = none */
+	const char *argument; /**< name of the argument, as "SIZE"; NULL = the option takes none */
 	/**
 	 * One text without a full stop, which is wrapped where necessary. The manual page adds
 	 * details (doc/options_page.py).

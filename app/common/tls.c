@@ -23,7 +23,7 @@
 static const uint8_t suite_id[] = {0x13, 0x01};
 static const uint8_t identity[] = "weft job key 1";
 
-/* Of weft_secret_alloc(), because of the key. */
+/* Allocated by weft_secret_alloc(), because it contains the key. */
 struct tls {
 	SSL_CTX *ctx;
 	SSL *ssl;

@@ -84,7 +84,7 @@ const char *trace_fault_advice(enum trace_fault fault)
  * is random.
  */
 
-#define RANK_LIMIT 0.62 /* of a queue, at least; and 0.5 plus three deviations of chance */
+#define RANK_LIMIT 0.62 /* rank_of() of a queue, at least; and three deviations above 0.5 */
 #define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
 #define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
 
@@ -139,11 +139,11 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 #define BUSY_NS 20000000u  /* a sender of DATA within this time has more to send */
 #define DOWN_NS 1500000u   /* an end that has lost its link is silent at the latest after this */
 #define SEVERAL 4u         /* fewer frames are an observation */
-#define PROVED 2u          /* as SEVERAL, for frames that nothing but the fault makes */
+#define PROVED 2u          /* SEVERAL for frames that nothing but the fault makes */
 #define MTU_FRAMES 3u      /* lost frames that show a smaller MTU, at least */
 #define GONE_NS 50000000u  /* a host without frames for longer, to which others send, is gone */
 #define UNWRITTEN_NS 200000000u /* frames of this time a killed process may not have written */
-#define SILENT_NS 200000000u    /* as GONE_NS, for a peer without a capture */
+#define SILENT_NS 200000000u    /* GONE_NS for a peer without a capture */
 #define CONSEQUENCE_NS 5000000u /* a cause may be seen later than its consequence by this */
 
 struct list {

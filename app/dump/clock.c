@@ -642,7 +642,7 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 	for (i = 0; i < num && ret == APP_OK; i++) {
 		if (!strcmp(names[i], "-")) {
 			if (num == 1)
-				break; /* it can be read once: no directions are inferred */
+				break; /* standard input is read once: no directions are inferred */
 			cli_error("standard input can't be compared with other captures, which are "
 				  "read twice: write it to a file");
 			ret = APP_USAGE;

@@ -81,7 +81,7 @@ static const char *record_wrong(const struct dump_frame *frame, const struct wef
 	return behind == length && length ? NULL : "a message of another length";
 }
 
-/* As dump_decode(), of a record. */
+/* dump_decode() of a record. */
 static void dump_record(const struct dump_frame *frame, struct dump_view *v)
 {
 	const struct weft_record_head *r = (const void *)frame->data;
@@ -105,7 +105,7 @@ static void dump_record(const struct dump_frame *frame, struct dump_view *v)
 	make_header(v, r);
 }
 
-/* As dump_msg_next(), of a record. */
+/* dump_msg_next() of a record. */
 static bool dump_record_message(const struct dump_view *v, uint32_t *at, struct dump_msg *msg)
 {
 	if (*at)
@@ -220,7 +220,7 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 	return v->what != DUMP_WRONG;
 }
 
-/* As ip_udp(). The UDP checksum is not verified: a NIC may fill it behind the capture. */
+/* ip_udp() of IPv6. The UDP checksum is not verified: a NIC may fill it behind the capture. */
 static bool ip6_udp(struct cursor *c, struct dump_view *v)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)c->p;
@@ -280,7 +280,7 @@ static bool outer(struct cursor *c, struct dump_view *v)
 	return type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && ip_udp(c, v);
 }
 
-/* Is the CRC32C wrong? For a frame whose fields contradict each other: it has the last 4 bytes. */
+/* Is the CRC32C in the last 4 bytes wrong? For a frame whose fields contradict each other. */
 static bool crc_differs(const struct cursor *c)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
@@ -495,7 +495,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	v->what = DUMP_LANE;
 	v->cut = frame->caplen < frame->len;
 	why = lane(&c, v, frame->keylog);
-	/* Also where a field is wrong that is checked before: a flipped bit may be anywhere. */
+	/* Check the CRC also of a frame with a wrong field: the flipped bit may be in it. */
 	v->damaged = v->damaged || (why && crc_differs(&c));
 	if (why && v->body && v->body_cap < v->body_len)
 		why = NULL; /* a frame that the capture has cut can't be checked */

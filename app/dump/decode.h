@@ -34,7 +34,7 @@ struct dump_view {
 	bool cut;          /**< the capture has only the first bytes of the frame */
 	bool damaged;      /**< a checksum is wrong: the frame was changed on its way */
 	bool sealed;       /**< a sealed frame that no key has opened: only its header is known */
-	/** of a sealed frame that was opened: its lane header in the capture, with the number */
+	/** of a sealed frame that was opened: the lane header in the capture; else NULL */
 	const uint8_t *opened;
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
@@ -89,7 +89,7 @@ struct dump_msg {
 	uint8_t id;
 	uint32_t len;        /**< length in the frame */
 	uint32_t cap;        /**< bytes that were captured */
-	const uint8_t *data; /**< after the id and the length */
+	const uint8_t *data; /**< the bytes after the id and the length */
 };
 
 /** @param at  0 at first. @return false: there is none after it, or none was captured */
@@ -128,7 +128,7 @@ enum dump_rest {
 	DUMP_TEXT,       /**< text of a peer, to the end */
 	DUMP_ITEMS,      /**< @p item, repeated to the end */
 	DUMP_RECORDS,    /**< type, length, bytes; @p record has the types */
-	DUMP_AM_RECORDS, /**< as before, after the user's header of an active message */
+	DUMP_AM_RECORDS, /**< DUMP_RECORDS after the user's header of an active message */
 	DUMP_MESSAGES,   /**< the messages of a DATA frame */
 	DUMP_MESSAGE,    /**< one message, whose first byte is the id */
 	DUMP_ADDRESS,    /**< the name and the interfaces of a worker address */
@@ -141,7 +141,7 @@ struct dump_shape {
 	uint16_t size; /**< bytes of the struct */
 	uint8_t rest;  /**< enum dump_rest */
 	const struct dump_shape *item;
-	/** by type, without a name where there is none */
+	/** the records by type; an entry without a name = there is none of this type */
 	const struct dump_shape *record;
 	uint16_t num_records;
 };

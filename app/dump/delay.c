@@ -126,7 +126,7 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 
 #define SLOTS_BEFORE 2u /* fast slots before the row, at least */
 #define SLOTS_LONG 4u   /* slots in the row, at least */
-#define SLOTS_NEAR 3u   /* of these, at most a quarter above the floor: at least */
+#define SLOTS_NEAR 3u   /* slots of these at most a quarter above the floor, at least */
 #define SLOTS_OTHER 4u  /* slots of another lane in the time of the row, at least */
 #define TIMES_OTHER 10  /* the median of these slots is below the floor by this factor */
 #define TIMES_LONG 3    /* TIMES_OTHER for a row of a quarter of all slots or more */
@@ -345,7 +345,7 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
  */
 
 #define FLOOR_TIMES 12u         /* times with a frame near the floor, at least */
-#define FLOOR_APART_NS 30000000 /* these times are at least this far apart */
+#define FLOOR_APART_NS 30000000 /* distance of these times, at least */
 
 static int by_time(const void *a, const void *b)
 {

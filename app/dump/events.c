@@ -19,7 +19,7 @@
 
 #define LANES 0 /* process of the lanes */
 
-static bool has_messages[TRACE_FLOWS]; /* by stream */
+static bool has_messages[TRACE_FLOWS]; /* index: number of the stream */
 
 static void event(struct json *j, const struct trace *t, char phase, uint64_t time, uint64_t pid)
 {

@@ -116,8 +116,9 @@ static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucke
 
 /* ---- judgement ------------------------------------------------------------------------------ */
 
-#define HOLE_NS 2500000u  /* of a run at the end of the captures: longer than a retransmission */
-#define LONG_NS 10000000u /* of a run behind which a frame came */
+/* Least lengths of a run that is a hole: */
+#define HOLE_NS 2500000u  /* at the end of the captures; longer than a retransmission takes */
+#define LONG_NS 10000000u /* before a frame that came */
 
 static bool is_hole(const struct trace_run *r, bool open)
 {

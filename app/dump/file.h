@@ -30,7 +30,7 @@ struct dump_frame {
 	uint32_t caplen;  /**< bytes that were captured */
 	uint32_t len;     /**< bytes that the frame had */
 	uint64_t time;    /**< ns since 1970 by the capturing host's clock */
-	uint64_t number;  /**< in its file, from 1 */
+	uint64_t number;  /**< number of the frame in its file, from 1 */
 	uint64_t dropped; /**< records that its writer lost between the one before and this */
 	uint16_t iface;
 	uint8_t file; /**< number of the capture on the command line */
@@ -104,7 +104,7 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
  */
 uint64_t dump_file_dropped(const struct dump_file *file);
 /**
- * Of a file that has been read: has Weft not closed it? Weft writes statistics behind the last
+ * Did Weft fail to close the file, which has been read? Weft writes statistics behind the last
  * frame, except in files of the flight recorder, which have a comment.
  */
 bool dump_file_broken_off(const struct dump_file *file);

@@ -36,8 +36,8 @@ struct json;
 void dump_counts_json(struct json *j, const struct dump_counts *counts);
 
 /**
- * Of every object of JSON, and of every row of CSV (doc/formats.md): it changes when a field gets
- * another meaning, type or unit, or is removed.
+ * The version of every object of JSON, and of every row of CSV (doc/formats.md). It changes when a
+ * field gets another meaning, type or unit, or is removed.
  */
 #define DUMP_FORMAT_VERSION 2
 

@@ -103,7 +103,7 @@ bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t
 
 #define GAP_NS 200000u     /* a shorter time is no silence */
 #define FRAMES 2u          /* frames that come at once, at least */
-#define AT_ONCE_NS 100000u /* after the silence; or an eighth of it, if that is longer */
+#define AT_ONCE_NS 100000u /* "at once" after a silence; or an eighth of it, if that is longer */
 
 /* Silences of several lanes are one if they overlap. */
 static void add(struct trace_host *h, uint64_t from, uint64_t to, uint32_t frames)

@@ -54,7 +54,7 @@ static void number(FILE *out, double value, int digits)
 	fprintf(out, "<td>%.*f</td>", digits, value);
 }
 
-/* With the exact value under the mouse. */
+/* A cell with a time; the mouse shows its exact value. */
 static void cell_time(FILE *out, double us)
 {
 	char text[24];
@@ -69,7 +69,7 @@ static void cell_bytes(FILE *out, double bytes)
 	fprintf(out, "<td title=\"%.0f bytes\">%s</td>", bytes, svg_bytes(bytes, text));
 }
 
-/* Before a picture, with the buttons of its zoom; picture_end() closes it. */
+/* Begin a picture, with the buttons of its zoom; picture_end() ends it. */
 static void picture_begin(FILE *out, unsigned int n)
 {
 	fputs("<div class=\"p\">zoom", out);

@@ -31,7 +31,7 @@
 struct key {
 	uint32_t conn, token;
 	uint8_t first[WEFT_HASH_LEN];  /* the secret in the file */
-	uint8_t secret[WEFT_HASH_LEN]; /* of the generation after that of `now` */
+	uint8_t secret[WEFT_HASH_LEN]; /* the secret of the generation after that of `now` */
 	enum weft_seal_mode mode;
 	struct weft_frame_key now, last;
 	bool phase, has_last, opened;

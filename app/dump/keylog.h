@@ -34,7 +34,7 @@ enum dump_opened dump_keylog_open(struct dump_keylog *k, const uint8_t *lane, ui
 				  uint32_t length, const uint8_t **plain);
 
 /**
- * Before captures are read again: the frames at their beginning have the first keys.
+ * Return to the first keys, before captures are read again from their beginning.
  * @param k  NULL = none. @return false: no memory
  */
 bool dump_keylog_rewind(struct dump_keylog *k);

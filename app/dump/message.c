@@ -15,7 +15,7 @@
 #include "dump/trace.h"
 
 #define BUCKETS (2u * MSG_OPEN)
-#define IDLE_NS 20000000u /* for operations that no message ends */
+#define IDLE_NS 20000000u /* an operation that no message ends is over after this time */
 
 struct trace_follow *follow_make(void)
 {

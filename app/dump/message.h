@@ -57,12 +57,12 @@ struct msg_lane {
 };
 
 struct msg {
-	uint64_t number; /**< in the order of their first frames, from 1 */
+	uint64_t number; /**< messages have numbers in the order of their first frames, from 1 */
 	uint8_t kind;    /**< enum msg_kind */
 	uint8_t num_lanes;
 	uint16_t seen; /**< enum msg_seen */
 	uint16_t channel;
-	bool idle; /**< in the list of idle ones */
+	bool idle; /**< it is in the list of idle messages */
 	bool used;
 	uint32_t flow; /**< a flow from its sender */
 	uint32_t seq;
@@ -84,7 +84,7 @@ struct msg {
 		uint32_t next;
 		bool in;
 	} name[MSG_KEYS];
-	uint32_t before, behind; /**< in its list, by @p touched */
+	uint32_t before, behind; /**< neighbours in its list, which is sorted by @p touched */
 };
 
 enum link_kind { LINK_BYTES, LINK_ANNOUNCE, LINK_ANSWER, LINK_END };
@@ -99,7 +99,7 @@ struct msg_event {
 
 /** A frame in a capture. */
 struct msg_frame {
-	uint64_t number; /**< in its file */
+	uint64_t number; /**< number of the frame in its file */
 	uint8_t file;
 };
 
@@ -135,9 +135,9 @@ struct trace_follow {
 	uint32_t *flight_bucket;
 	struct msg_link *link;
 	uint32_t free_link;
-	uint64_t messages;   /**< begun */
-	uint64_t unfinished; /**< not complete when the captures end */
-	uint64_t forced;     /**< retired because the table was full */
+	uint64_t messages;   /**< messages that have begun */
+	uint64_t unfinished; /**< messages that are not complete when the captures end */
+	uint64_t forced;     /**< messages that were retired because the table was full */
 	uint64_t strays;     /**< fragments of messages whose begin was not captured */
 	uint64_t sent_again, repaired;
 	struct msg_sum sum[MSG_PROTOCOLS];
@@ -156,9 +156,9 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 /** "eager", "multi-eager", "rndv/pull", ... */
 const char *msg_protocol(const struct msg *m);
 const char *msg_protocol_name(unsigned int protocol); /**< below MSG_PROTOCOLS */
-/** From its first frame to its last byte; 0 = it is not complete. */
+/** The time from its first frame to its last byte; 0 = it is not complete. */
 uint64_t msg_took(const struct msg *m);
-/** From the arrival of its announcement to the answer; 0 = not seen. */
+/** The time from the arrival of its announcement to the answer; 0 = not seen. */
 uint64_t msg_match(const struct msg *m);
 bool msg_complete(const struct msg *m);
 /** The lane whose bytes came last. @param[out] by  ns after the lane before. @return NULL: none */

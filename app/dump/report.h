@@ -27,7 +27,7 @@ void report_csv(FILE *out, const struct report *r);
 
 /** The name of a flow: the port of its sender, or if that has no capture, of its receiver. */
 const char *report_lane_name(const struct report *r, const struct trace_flow *f);
-/** For the flow of a lane that was seen first, the flow; for the other one NULL. */
+/** The flow, if it is the one of its lane that was seen first; else NULL. */
 const struct trace_flow *report_lane(const struct report *r, unsigned int flow);
 /** One direction of an endpoint: the messages of all of its lanes. */
 struct report_conversation {

@@ -12,7 +12,7 @@ void timeline_text(FILE *out, const struct list *l, const struct msg_watch *w);
 /** One object on one line: the message, and its events. */
 void timeline_json(FILE *out, const struct list *l, const struct msg_watch *w);
 
-/** As SVG. */
+/** Draw a message as SVG. */
 void svg_message(FILE *out, const struct list *l, const struct msg_watch *w);
 
 #endif /* DUMP_TIMELINE_H */

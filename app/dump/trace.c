@@ -347,7 +347,7 @@ static void pair(struct trace *t, uint32_t index)
 
 static struct trace_hello *hello_of(struct trace *t, uint32_t conn, uint32_t token)
 {
-	/* Without the seed: which entry is overwritten must be the same in each run. */
+	/* The hash is without the seed: each run must overwrite the same entry. */
 	return &t->hello[((conn ^ token) * 0x9e3779b1u >> 16) % TRACE_HELLOS];
 }
 

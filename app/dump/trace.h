@@ -42,7 +42,7 @@ uint64_t hist_quantile(const struct hist *h, double q);
 /* ---- hashes */
 
 /*
- * For tables whose keys come from captures, which may be crafted. Each run draws new random
+ * Hashes for tables whose keys come from captures, which may be crafted. Each run draws new random
  * numbers, so the author of a capture cannot choose keys that collide. Two different keys share one
  * of N buckets with a probability of 1/N (pair-multiply-shift, M. Thorup, "High speed hashing for
  * integers and strings"). Output does not depend on hashes: tables are searched for exact keys
@@ -72,11 +72,12 @@ static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 /* ---- flows */
 
 #define TRACE_FLOWS 4096
-#define TRACE_SAMPLES 1024 /**< at most, of a flow's frames that came, and of those that did not */
+/** Samples of a flow's frames that came, and of those that did not, at most. */
+#define TRACE_SAMPLES 1024
 #define TRACE_PENDING (1u << 18)
 #define TRACE_GAPS 4096
 #define TRACE_NONE UINT32_MAX
-#define TRACE_HOLE_FRAMES 4u /**< lost in a row, at least */
+#define TRACE_HOLE_FRAMES 4u /**< frames of a hole, lost in a row, at least */
 
 /** A frame that arrived, or did not. */
 struct trace_sample {
@@ -126,7 +127,7 @@ struct trace_floor {
 	uint64_t first; /**< when its first frame was sent */
 	int64_t least;
 	int64_t proved; /**< a frame took longer than this, ns, as a poll of its receiver shows */
-	uint32_t load;  /**< of the frame with the least delay */
+	uint32_t load;  /**< load of the frame with the least delay */
 	uint32_t frames;
 };
 
@@ -163,7 +164,7 @@ struct trace_flow {
 	 */
 	uint64_t overtaken;
 	uint64_t first_lost, first_twice, first_late, first_changed;
-	/** not in `lost`: the full ring of a silent receiver may have dropped them */
+	/** frames not in `lost`, which the full ring of a silent receiver may have dropped */
 	uint64_t overflowed;
 	/** frames that came, and that the receiver's capture lacks; that the sender's lacks */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;

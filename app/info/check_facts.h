@@ -65,7 +65,7 @@ size_t check_facts_write(const struct check_facts *f, char text[CHECK_TEXT]);
 /** @param text  of the peer, not trusted; is changed. @return 0 or -EPROTO */
 int check_facts_parse(char *text, struct check_facts *f);
 
-/** As check_facts_write(), of what this end has observed between its interfaces and the peer's. */
+/** check_facts_write() of what this end has observed between its interfaces and the peer's. */
 size_t check_seen_write(const struct check_seen *s, unsigned int mine, unsigned int theirs,
 			char text[CHECK_TEXT]);
 /**

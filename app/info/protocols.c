@@ -28,7 +28,7 @@
 #define LARGEST (4.0 * 1024 * 1024 * 1024)
 
 struct curve {
-	unsigned int index; /* for weft_plan_query() */
+	unsigned int index; /* index of the protocol for weft_plan_query() */
 	char name[32];
 	size_t min, max;
 	bool used; /* chosen for at least one size */

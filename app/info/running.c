@@ -114,7 +114,7 @@ static void print_slowest(const struct peers *s)
 /* Counters at two times, `b` the later one, and the seconds between them. */
 struct between {
 	const struct samples *a, *b;
-	const struct peers *peers; /* at the later */
+	const struct peers *peers; /* the peers at the later time */
 	double seconds;
 };
 

@@ -13,7 +13,7 @@
 struct info_running {
 	bool capture, recorder, metrics, live, why;
 	bool once;          /**< with live: one second only */
-	const char *show;   /**< what of their workers; NULL = nothing */
+	const char *show;   /**< what to print of their workers; NULL = nothing */
 	const char *listen; /**< with metrics: [HOST:]PORT */
 	uint64_t pid;       /**< 0 = all */
 };

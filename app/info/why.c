@@ -334,7 +334,7 @@ static double rtt_of(const struct why *y, const struct sample *lane)
 
 /* A slow rail has round trips that are this number of times longer than those of another one. */
 #define SLOW_RAIL 4
-#define SLOW_RAIL_US 200 /* and longer by this: other processes on the CPU delay by less */
+#define SLOW_RAIL_US 200 /* ... and longer by this: other processes on the CPU delay by less */
 
 /* Messages over several lanes wait for the slowest. */
 static void look_at_rails(struct why *y)

@@ -199,7 +199,7 @@ struct sim_link_state {
 	uint64_t last;    /**< arrival of the last frame in order: jitter must not overtake */
 	uint64_t police_at, police_pps_at;
 	uint64_t max_queue; /**< largest backlog, bytes */
-	bool bad;           /**< in a burst of loss */
+	bool bad;           /**< the link is in a burst of loss */
 	struct {
 		uint64_t free_at, last;
 	} flow[SIM_LINK_FLOWS];

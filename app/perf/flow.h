@@ -203,7 +203,7 @@ static inline bool perf_is_raw(uint64_t test)
 struct perf_meter {
 	uint64_t start, last; /* TSC */
 	uint64_t iters;
-	uint64_t report_time, report_iters; /* at the last report */
+	uint64_t report_time, report_iters; /* time and iterations of the last report */
 	uint64_t next_tick;                 /* TSC */
 	uint32_t recent_at;
 	uint64_t recent[PERF_RECENT];
@@ -306,7 +306,7 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index);
 /** Both ends call it before the first iteration, when the clock starts. */
 void perf_limit_begin(struct perf_side *side);
 
-/** For runs in rounds: the total rises by N iterations each time. */
+/** Let the total rise by @p length iterations each time, for runs in rounds. */
 void perf_limit_rounds(struct perf_side *side, uint64_t length);
 
 /**

@@ -269,7 +269,7 @@ void perf_raw_close(struct perf_raw *raw)
 
 enum { RAW_DATA = 1, RAW_FIN, RAW_FIN_ACK };
 
-/* In the place of a lane's header. Its magic differs, so that lanes drop these frames. */
+/* The header in the place of a lane's. Its magic differs, so that lanes drop these frames. */
 struct raw_hdr {
 	uint32_t magic;
 	uint32_t type;

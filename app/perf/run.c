@@ -371,7 +371,7 @@ static void read_lanes(struct perf_session *s, const struct perf_run *run, struc
 		read_lanes_of(s->peer.more[i], run, lanes, sign);
 }
 
-/* Results of a test with one size. @p protocol, @p lanes and @p remote are for printing. */
+/* Results of a test with one size. @p proto, @p lanes and @p remote are for printing. */
 struct outcome {
 	struct perf_run run;
 	struct perf_meter meter;

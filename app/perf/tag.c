@@ -92,7 +92,7 @@ static void post_all(struct flow *f)
 			post_recv(f, &f->rx[i]);
 }
 
-/* For a ping-pong: post into the slots alternately. */
+/* Post the next receives of a ping-pong, which use the slots in turn. */
 static inline void post_next(struct flow *f)
 {
 	while (f->rx_posted < f->rx_total && !f->unexpected && !f->base.error &&

@@ -26,7 +26,7 @@
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-/* For users and telemetry: the process of each port, and counters. */
+/* Output for users and telemetry: the process of each port, and counters. */
 
 #define FIELD(name, field)                                \
 	{                                                 \

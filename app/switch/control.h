@@ -14,7 +14,7 @@ int sw_control_start(struct sw *s);
 /** Telemetry's commands, and SIGUSR1. */
 void sw_report_start(struct sw *s);
 
-/** By any thread but the forwarder at work: counters on standard output. */
+/** Print counters on standard output. By any thread but the forwarder at work. */
 void sw_report_print(struct sw *s);
 
 #endif /* APP_SWITCH_CONTROL_H */

@@ -169,7 +169,7 @@ static struct sw_route dropped(enum sw_drop why)
 	return (struct sw_route){.drop = why};
 }
 
-/* To a port; a port without a process drops the frame. */
+/* The route to a port; a port without a process drops the frame. */
 static struct sw_route to_port(const struct sw_plan *p, int port)
 {
 	if (port == NO_PORT)
@@ -255,7 +255,7 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 	if (is_all(v.eth))
 		return v.arp ? arp_to_all(p, port, &v) : dropped(SW_DROP_KIND);
 	if (p->single)
-		/* To its own address, which no host outside has. */
+		/* No host outside has the switch's own address. */
 		return memcmp(&v.eth->dst_addr, p->mac, 6) ? outside(p) : dropped(SW_DROP_UNKNOWN);
 	to = by_mac(p, &v.eth->dst_addr);
 	return to == NO_PORT ? outside(p) : to_port(p, to);

@@ -20,7 +20,7 @@
 #include "drivers/dpdk/frame/frame.h"
 #include "drivers/dpdk/port/switch.h"
 
-/** Bytes of a frame that are parsed: ICMP quotes the ports 70 bytes after the Ethernet header. */
+/** Bytes of a frame that are parsed. The ports that ICMP quotes end at byte 70 or before it. */
 #define SW_HEAD 128u
 
 enum sw_drop {

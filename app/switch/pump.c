@@ -19,7 +19,7 @@
  * rings, memory and eventfd of a connection belong to exactly one thread at any time.
  */
 
-/* A round takes some us, and the forwarder sleeps for 50 us. */
+/* A round takes some us, and the forwarder sleeps for 50 us by default. */
 #define LOOK_NS 50000
 
 /* ---- control thread ------------------------------------------------------------------------- */
@@ -132,7 +132,10 @@ void sw_lane_change(struct sw *s)
 	atomic_store_explicit(&h->wanted, false, memory_order_release);
 }
 
-/* By the forwarder: these ports have invalid indices; the control thread ends them. */
+/*
+ * By the forwarder: no longer serve these ports, which have invalid indices. The control thread
+ * ends their connections.
+ */
 static void sw_lane_broken(struct sw *s, uint64_t ports)
 {
 	uint64_t p;

@@ -499,7 +499,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 		return ret;
 	s->mtu = s->mtu ? s->mtu : MTU_INSIDE;
 	s->bsize = RTE_MAX(RTE_ALIGN_CEIL(s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN, 64u), 2048u);
-	/* From half a MiB to two MiB of buffers for each direction. */
+	/* This gives half a MiB to two MiB of buffers for each direction. */
 	s->log2_ring = s->bsize > 2048 ? 8 : 9;
 	if (!s->per_user)
 		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);

@@ -34,7 +34,7 @@
 #define SW_USERS 256u
 #define SW_NO_UPLINK UINT16_MAX
 
-/** Counters: one thread writes them, others read them, by SW_COUNT() and sw_counter(). */
+/** Counters. One thread writes them, by SW_COUNT(); others read them by an atomic load. */
 struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */

@@ -30,7 +30,7 @@ uint64_t sw_tag(unsigned int kind, unsigned int index);
 /** Start the wake-up thread. @return APP_OK or an exit code after an error message */
 int sw_wake_start(struct sw *s);
 
-/** By the forwarder: ports that got frames and may sleep. Never waits. */
+/** By the forwarder: wake ports that got frames and may sleep. Never waits. */
 void sw_wake(struct sw *s, uint64_t ports);
 
 /**
@@ -42,7 +42,10 @@ void sw_wake_forget(struct sw *s, unsigned int port);
 /** By the control thread, in each tick: interrupt a write that blocks. */
 void sw_wake_watch(struct sw *s);
 
-/** Before the first close; its threads avoid the core of the caller, if that is pinned to one. */
+/**
+ * Prepare sw_close(), before its first call. Its threads avoid the core of the caller, if that is
+ * pinned to one.
+ */
 void sw_close_init(void);
 
 /** Close a descriptor, and set it to -1. -1 is allowed. */

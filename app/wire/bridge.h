@@ -104,8 +104,8 @@ int wire_bridge_init(struct wire *w);
 void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
 
 /**
- * From now on the bridge writes a line for each frame that a link drops, delays, changes or
- * duplicates: time of day, pair, direction, length, counters of these events, and the delay.
+ * Write, from now on, a line for each frame that a link drops, delays, changes or duplicates: time
+ * of day, pair, direction, length, counters of these events, and the delay.
  * @return APP_OK or an exit code after an error message
  */
 int wire_trace_open(struct wire *w, const char *name);
