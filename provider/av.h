@@ -27,7 +27,7 @@
 struct wfi_addr {
 	uint8_t magic[3]; /**< "Wef" */
 	uint8_t domain;   /**< number of its domain, if the application chooses keys there */
-	uint8_t version;  /**< 2 */
+	uint8_t version;  /**< 2: version of this format */
 	uint8_t length;   /**< length of boot, and #WFI_ADDR_INTRODUCE */
 	uint8_t number;   /**< number of the endpoint in its process */
 	uint8_t receiver; /**< number of what has its receives: itself, or a shared context */

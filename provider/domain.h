@@ -24,7 +24,7 @@ struct wfi_mr {
 	struct fid_mr mr;
 	struct wfi_domain *domain;
 	struct weft_mem *mem;
-	uint64_t key;            /**< Weft's */
+	uint64_t key;            /**< Weft's key of the region */
 	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
 	LIST_ENTRY(wfi_mr) counted; /**< in the list of regions with such a counter */
 };

@@ -55,8 +55,7 @@ struct wfi_ep {
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
 	struct wfi_stx *stx;
-	struct wfi_ep
-		*srx; /**< context that has its receives; NULL: the endpoint itself has them */
+	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
 	unsigned int users, enabled_users; /**< endpoints of a shared context */
 };
 

@@ -270,8 +270,8 @@ static void add_lane(const struct trace *t, const struct trace_flow *f, struct e
 
 /*
  * Nothing comes from the host after its capture's end, and others still send to it. If Weft has not
- * closed the capture, it ended with its process. Then a shorter silence is enough, and lanes count
- * that a peer has closed: the peer may have learned of the end in another way.
+ * closed the capture, it ended with its process. Then a shorter silence is enough. Lanes that a
+ * peer has closed are then included: the peer may have learned of the end in another way.
  */
 static void gone(const struct trace *t, uint8_t file, struct list *l)
 {

@@ -18,7 +18,7 @@
 
 #define SURVEY_HOLES 1024u
 #define SURVEY_MACS 16u
-#define SURVEY_NO_STATION UINT8_MAX /**< no index of an address */
+#define SURVEY_NO_STATION UINT8_MAX /**< survey_port.station: the address is not known */
 
 /** A stretch of time in which the capture lost records of an interface; by its own clock. */
 struct survey_hole {

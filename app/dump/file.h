@@ -59,7 +59,7 @@ struct dump_iface {
 	uint64_t worker;     /**< whose lane it is, by its description; 0 = not known */
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of its time stamps; 0 = 10^9 */
-	int64_t offset;      /**< s */
+	int64_t offset;      /**< s, which are added to its time stamps */
 	uint64_t dropped;    /**< total of lost frames, by its statistics */
 	uint64_t reported;   /**< sum of the frames lost before others, by their options */
 };

@@ -128,7 +128,7 @@ struct msg_link;
 
 struct trace_follow {
 	struct msg *msg;
-	uint32_t free, oldest[2], newest[2]; /**< [idle] */
+	uint32_t free, oldest[2], newest[2]; /**< first unused one; ends of lists, by msg.idle */
 	uint32_t *bucket[MSG_KEYS];
 	struct flight *flight;
 	uint64_t head, tail; /**< numbers of flights; the ring has those from tail to head */
@@ -155,7 +155,7 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 
 /** "eager", "multi-eager", "rndv/pull", ... */
 const char *msg_protocol(const struct msg *m);
-const char *msg_protocol_name(unsigned int protocol); /**< below MSG_PROTOCOLS */
+const char *msg_protocol_name(unsigned int protocol); /**< @p protocol: below MSG_PROTOCOLS */
 /** The time from its first frame to its last byte; 0 = it is not complete. */
 uint64_t msg_took(const struct msg *m);
 /** The time from the arrival of its announcement to the answer; 0 = not seen. */

@@ -188,7 +188,7 @@ void timeline_json(FILE *out, const struct list *l, const struct msg_watch *w)
 /* ---- a picture ------------------------------------------------------------------------------ */
 
 #define BAND 96.0  /* a lane: sender above, receiver below */
-#define LINES 60.0 /* between sender and receiver */
+#define LINES 60.0 /* distance between the lines of sender and receiver */
 
 struct look {
 	const char *color, *name;

@@ -257,7 +257,7 @@ struct trace_wake {
 };
 
 struct trace_host {
-	uint64_t first, last; /**< records of its capture */
+	uint64_t first, last; /**< times of the first and of the last record of its capture */
 	uint32_t since;       /**< frames sent to it after @p last */
 	uint64_t due;         /**< when the first of these could have been there */
 	struct trace_wake wake;

@@ -15,7 +15,7 @@
 #include "dump/options.h"
 #include "dump/trace.h"
 
-/* Three lines for each fault, and one with the number of those left out: 24 lines in all. */
+/* Limits without --all. A fault has three lines, so there are 26 lines at most. */
 #define FAULTS 5u
 #define SENTENCES 2u
 #define OBSERVATIONS 2u

@@ -21,9 +21,9 @@
 
 #define FD_PROCESS 6
 #define ROUNDS 3u           /* farewells are repeated, since frames get lost */
-#define ROUND_NS 100000000l /* between two; doubles */
-#define BURST 64u           /* frames */
-#define BURST_NS 1000000l   /* between two bursts */
+#define ROUND_NS 100000000l /* time between the first two rounds; then it doubles */
+#define BURST 64u           /* frames sent at once */
+#define BURST_NS 1000000l   /* time between two bursts */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

@@ -38,7 +38,7 @@ struct check_facts {
 	uint32_t uid;
 	uint32_t kinds;      /**< CHECK_* */
 	uint64_t memlock_kb; /**< UINT64_MAX = unlimited */
-	uint64_t huge_kb;    /**< free */
+	uint64_t huge_kb;    /**< kB of free hugepages */
 	unsigned int num;
 	struct check_iface iface[CHECK_IFACES];
 };

@@ -300,7 +300,7 @@ static void print_switches(FILE *out, struct query_process *list, unsigned int n
 
 /* ---- RoCE devices --------------------------------------------------------------------------- */
 
-/* Of the host, and of all its programs: there is no process in the labels. */
+/* Counters of the host, of all its programs: there is no process in the labels. */
 static void print_devices(FILE *out)
 {
 	static struct roce_counters counters;

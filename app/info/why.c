@@ -226,8 +226,8 @@ struct finding {
 /* A worker between two samples. */
 struct why {
 	const struct samples *a, *b;
-	struct sample worker; /* names it; lane "" */
-	double ns;            /* between the samples, by the worker's clock */
+	struct sample worker; /* names the worker; its lane is "" */
+	double ns;            /* time between the samples, by the worker's clock */
 	unsigned int num;
 	struct finding found[FINDINGS];
 };

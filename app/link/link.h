@@ -212,7 +212,7 @@ void sim_link_init(struct sim_link_state *s, uint64_t seed, uint64_t purpose);
 struct sim_link_frame {
 	const uint8_t *data; /**< at least its headers: hdr_len bytes */
 	uint32_t hdr_len;
-	uint32_t len; /**< all of it, without FCS */
+	uint32_t len; /**< bytes of the whole frame, without FCS */
 };
 
 /** Do MTU or policers drop the frame before the queue? Counts it as offered. */

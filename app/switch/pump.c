@@ -279,7 +279,7 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 
 /* ---- for processes that have ended ---------------------------------------------------------- */
 
-/* Between two farewells, and the number that may leave at once, as the engine's of RESET. */
+/* Time between two farewells, and the number that may leave at once: as the engine's for RESET. */
 #define FAREWELL_NS 100000ull
 #define FAREWELL_BURST 32u
 /* Probes get lost in full rings and in networks. */

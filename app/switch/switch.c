@@ -167,9 +167,9 @@ static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 /* ---- options -------------------------------------------------------------------------------- */
 
 #define UDP_PORT 9338    /* the default of lanes, which firewall rules allow */
-#define IDLE_ROUNDS 2000 /* without a frame, before the thread sleeps */
+#define IDLE_ROUNDS 2000 /* rounds without a frame, before the thread sleeps */
 #define FILES_MAX 2048   /* descriptors of this process; threads.c relies on it */
-#define MTU_INSIDE 9000  /* without an uplink */
+#define MTU_INSIDE 9000  /* MTU without an uplink */
 
 struct options {
 	const char *uplink;

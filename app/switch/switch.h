@@ -76,8 +76,8 @@ struct sw_lane {
 	uid_t user;
 	struct sw_counters counters;
 	int filled, room;    /**< entries of its ring: used in this round, and there to be used */
-	unsigned int probes; /**< sent since its process has ended */
-	uint64_t probe_at;   /**< the next one */
+	unsigned int probes; /**< number of probes sent since its process has ended */
+	uint64_t probe_at;   /**< time of the next probe */
 };
 
 /** Forwarder: the ports of one user, which are served in turn (pump.c). */

@@ -20,7 +20,7 @@
 #include "switch/switch.h"
 #include "switch/threads.h"
 
-#define ACCEPTS 64 /* at a time */
+#define ACCEPTS 64 /* clients that are accepted at a time */
 
 /* ---- start and wake-up ---------------------------------------------------------------------- */
 

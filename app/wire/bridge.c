@@ -223,7 +223,7 @@ int wire_trace_close(struct wire *w, const char *name)
 /* ---- forwarding ----------------------------------------------------------------------------- */
 
 #define INPUT_NS 10000000 /* how often standard input is checked */
-#define IDLE_ROUNDS 200   /* without a frame, before the thread sleeps */
+#define IDLE_ROUNDS 200   /* rounds without a frame, before the thread sleeps */
 
 /* ---- from the port -------------------------------------------------------------------------- */
 
