@@ -3,7 +3,7 @@
  * @file shm/shm.h
  * Shared by the files of the driver.
  *
- *	shm_mem.c       the memory of a connection; registered memory, and the addresses of a peer's
+ *	shm_mem.c       the memory of a connection; the tables of registered memory, own and peers'
  *	shm_ring.h      the two ends of a connection's rings
  *	shm_socket.c    addresses, sockets; hellos, received in another thread
  *	shm_conn.c      making and ending connections
@@ -32,14 +32,14 @@
 #define SHM_HALF_ONE 16   /* accepted connections without a hello yet, of one process */
 #define SHM_COMPS 128     /* completions that a lane_ep waits for */
 #define SHM_BUFS 64       /* receive buffers of an iface */
-#define SHM_KEEP_MAX 32   /* above, callbacks must copy */
+#define SHM_KEEP_MAX 32   /* when callbacks keep this number of buffers, others must copy */
 #define SHM_NATIVES 16    /* outstanding native reads of a lane_ep */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
 #define SHM_HOT 2    /* rings that every progress() checks */
-#define SHM_COLD 2   /* and this number of the others, in rotation */
-#define SHM_BURST 64 /* consecutive records of one ring */
+#define SHM_COLD 2   /* further rings that every progress() checks, in rotation */
+#define SHM_BURST 64 /* records of one ring that one progress() takes at most */
 #define SHM_TEXT_MAX 200
 /* Intervals of the checks of the sockets, in general and while connections are made. */
 #define SHM_LOOK_NS 1000000u
@@ -72,7 +72,10 @@ struct shm_hello {
 };
 static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
 
-/** Descriptors that come with one: from a connecting peer the segment, then the registrations. */
+/**
+ * Descriptors that come with a hello: those of the segment and the table of registrations from an
+ * initiator, that of the table from an acceptor.
+ */
 #define SHM_HELLO_FDS 2
 
 enum shm_state {
@@ -106,7 +109,7 @@ struct shm_ep {
 	struct shm_rx rx;
 	struct shm_tx tx;
 	uint8_t state;
-	bool destroyed;   /* by the protocol layer, or that never had it */
+	bool destroyed;   /* by its owner, or ended before its owner had it: shm_reap() frees it */
 	bool ended;       /* the peer has ended: deliver the records in the ring, then report it */
 	bool fences;      /* a send must fence before it checks whether the peer sleeps */
 	bool peer_fences; /* the peer's arm() has no membarrier() */
@@ -167,7 +170,7 @@ struct shm_iface {
 	struct weft_log_limit full; /* lines about the limit of connections */
 	uint64_t look_at;           /* time of the next check of the sockets */
 	bool fences;                /* membarrier() is missing here */
-	bool registered;            /* seen by the owner: peers' membarrier() reaches us */
+	bool registered;            /* registration_done was read: peers' membarrier() reaches us */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
@@ -179,9 +182,9 @@ struct shm_iface {
 	pid_t owner; /* process that created the name of the socket */
 	struct shm_fd listen, received;
 	struct shm_inbox *inbox;
-	pid_t registers;               /* the process of that thread; 0 = there is none */
-	pthread_t registrar;           /* registers this process, then ends */
-	atomic_bool registration_done; /* set by it */
+	pid_t registers;               /* the process that started registrar; 0 = no thread */
+	pthread_t registrar;           /* registers this process for membarrier(), then ends */
+	atomic_bool registration_done; /* set by the registrar */
 	uint64_t connect_timeout;
 	struct shm_addr addr;
 	struct weft_mpool bufs;

@@ -102,7 +102,7 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 		unwatch_process(s, lane_ep);
 }
 
-/* Move it to the dead ones; shm_reap() frees it after the protocol layer has destroyed it. */
+/* Move a lane_ep to the list of dead ones; shm_reap() frees it after its owner has destroyed it. */
 static void lane_bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
 	if (lane_ep->state == SHM_UP) {
@@ -158,7 +158,7 @@ void shm_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->destroyed = true;
 	if (lane_ep->state != SHM_DEAD)
 		lane_bury(shm_iface(base->iface), lane_ep, -ECANCELED);
-	/* The end of a peer that takes messages and closes may be seen before its last position. */
+	/* The peer may have taken more messages before it closed: read its position again. */
 	if (was_up)
 		shm_complete(lane_ep);
 	shm_cancel(lane_ep, -ECANCELED);
@@ -365,7 +365,8 @@ static void serve_request(struct shm_iface *s, struct shm_ep *lane_ep, struct sh
 
 	if (!r->is_hello) {
 		/*
-		 * A connection without a hello is mostly a check of an address, and is not counted.
+		 * A connection that the peer closes without a hello is not counted: mostly the peer
+		 * has checked an address (socket_is_at()).
 		 */
 		s->count.refused_other += r->status != -ECONNRESET;
 		shm_end(lane_ep, -EPROTO, "");

@@ -17,8 +17,9 @@ void shm_reap(struct shm_iface *s);
 void shm_end(struct shm_ep *lane_ep, int status, const char *text);
 /** Connections that are being made: try again, or end after the timeout. @return events */
 unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
-/** Handle events of the listening socket and of lane_eps' sockets. @return events */
+/** Accept connections that wait in the listening socket. @return events */
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
+/** Handle an event of the socket or the process of a lane_ep. @return events */
 unsigned int shm_readable(struct shm_fd *from);
 /** Handle finished receipts. @return events */
 unsigned int shm_received(struct shm_iface *s);

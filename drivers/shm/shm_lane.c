@@ -27,7 +27,10 @@ static void shm_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &shm_iface(base)->addr, SHM_ADDR_LEN);
 }
 
-/* The address of the same system; connecting finds out whether place and version are equal. */
+/*
+ * A boot address has no bytes of shm: unpack() takes host, place and version of our own address. If
+ * the peer's place or version differ, the connection fails.
+ */
 static void shm_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	(void)base;
@@ -173,7 +176,7 @@ static int shm_query(const struct weft_lane_conf *conf, weft_lane_resource_cb ad
 
 static void fill_attr(struct weft_lane_attr *attr, double copy_bw)
 {
-	/* Bytes are copied into and out of the receiver's buffer, so the rate is half a copy's. */
+	/* Bytes are copied into shared memory and out of it, so the rate is half that of a copy. */
 	*attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
 			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
@@ -233,7 +236,7 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 		return -EINVAL;
 	}
 	/*
-	 * Without this flag it is used like any other lane: together with others, and in stripes.
+	 * Without this flag the lane is used like one of a network: with others, and in stripes.
 	 */
 	s->base.attr.features &= ~WEFT_LANE_F_HOST;
 	return 0;

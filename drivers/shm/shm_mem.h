@@ -36,7 +36,7 @@
 #define SHM_WAKE_RECORD 1u /* a record for it */
 #define SHM_WAKE_HEAD 2u   /* space in the other ring, to which it writes */
 
-/** Words of one direction, each group written by one side, on lines of their own. */
+/** Words of one direction, on separate lines: each is written by one side, except sleeping. */
 struct shm_ctl {
 	/* the receiver's: lines taken, free-running */
 	_Alignas(SHM_LINE) _Atomic uint32_t head;
@@ -115,7 +115,7 @@ struct shm_reg_table {
  * @return 0, or a negative error: peers can't access memory of this process
  */
 int shm_reg_open(const struct weft_platform *platform, int *fd);
-/** The last call unmaps it. */
+/** Undo one shm_reg_open(). The last one unmaps the table and closes its descriptor. */
 void shm_reg_close(void);
 
 /** Members of struct weft_lane_driver. */
@@ -124,14 +124,15 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/** Map a peer's table, if it is sealed against shrinking; else NULL. */
+/** Map a peer's table. @return NULL if it is not sealed, so that a peer could remove its pages */
 const struct shm_reg_table *shm_reg_map(int fd);
 void shm_reg_unmap(const struct shm_reg_table *table);
 
 /**
- * Find the address in the peer's memory.
+ * Find the address, in the peer's memory, of @p offset bytes after the start of a registration.
  * @param right  one of WEFT_LANE_ACCESS_REMOTE_*
- * @return 0; -EKEYREJECTED: no such key now; -EACCES: not for this; -ERANGE: not inside
+ * @return 0; -EKEYREJECTED: no such key now; -EACCES: the registration lacks @p right; -ERANGE: the
+ *   bytes are not inside the registration
  */
 int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offset, size_t len,
 		 unsigned int right, uint64_t *address);

@@ -63,7 +63,7 @@ static bool is_supported(void)
 	return commands > 0 && (commands & needed) == needed;
 }
 
-/* From time to time: once the registration is done, fences are not needed any more. */
+/* Once the registration is done, sends fence only for peers that lack membarrier(). */
 static void wait_look(struct shm_iface *s)
 {
 	struct shm_ep *lane_ep;
@@ -82,7 +82,7 @@ void shm_wait_init(struct shm_iface *s)
 	s->fences = !is_supported();
 	if (s->fences)
 		return;
-	/* With one thread it takes no time. */
+	/* With one thread the registration takes no time. */
 	if (!__libc_single_threaded &&
 	    weft_thread_start("weft-barrier", register_process, s, NULL, &s->registrar) == 0)
 		s->registers = getpid();
@@ -181,9 +181,7 @@ void shm_disarm(struct weft_lane_iface *base)
 	s->look_at = 0; /* read the bytes that have woken us, and other events of the sockets */
 }
 
-/* ------------------------------------------------------------------ progress */
-
-#define EVENTS 16 /* of the sockets, per check */
+#define EVENTS 16 /* events of the sockets per check */
 
 /* ------------------------------------------------------------------ the table of rings */
 
@@ -334,7 +332,7 @@ static __attribute__((noinline)) unsigned int take_records(struct shm_iface *s,
 
 static inline unsigned int poll_ring(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	/* The common case takes one load of the peer's memory, and one of ours. */
+	/* The common case, an empty ring, takes one load of shared memory. */
 	if (__builtin_expect(shm_rx_empty(&lane_ep->rx) & !(lane_ep->ended | lane_ep->tx.broken),
 			     1))
 		return 0;

@@ -19,7 +19,7 @@ void shm_table_remove(struct shm_ep *lane_ep);
 
 /** Start what sleeping needs; until it is there, this side fences (wait_look()). */
 void shm_wait_init(struct shm_iface *s);
-/** The iface closes: wait until nothing of the above runs. */
+/** The iface closes: wait until the thread that shm_wait_init() started has ended. */
 void shm_wait_exit(struct shm_iface *s);
 /** A connection is up. @p peer_fences: the peer has no membarrier() yet */
 void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
@@ -31,7 +31,8 @@ void shm_disarm(struct weft_lane_iface *base);
 /**
  * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
  * arm() writes its word and then checks the ring, with a fence for both sides in between
- * (membarrier()). Where the system lacks that, this side fences, too.
+ * (membarrier()). While membarrier() is missing at the peer, or not registered here, this side
+ * fences, too.
  */
 static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
 				 unsigned int what)

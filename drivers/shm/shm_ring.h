@@ -72,7 +72,7 @@ static inline void shm_tx_fill(struct shm_tx *tx, uint32_t at)
 {
 	uint32_t i;
 
-	/* Clear words of an earlier lap where a later one may read. */
+	/* Clear the first words of the skipped lines: no later lap may take one for a record. */
 	for (i = at + 1; i < SHM_LINES; i++)
 		tx->dir->lines[i][0] = 0;
 	shm_tx_put_word(tx->dir->lines[at], shm_word(tx->tail, 0, 0, SHM_F_FILLER));
@@ -130,7 +130,7 @@ static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsig
 {
 	tx->out |= 1u << chunk;
 	line[1] = chunk | (uint64_t)++tx->uses[chunk] << 8;
-	/* 16 bits can hold length - 1 for all lengths. */
+	/* The word of a chunk's line has length - 1; shm_rx_next() adds 1. */
 	shm_tx_publish(tx, line, 1, length - 1, am_id, SHM_F_CHUNK);
 }
 

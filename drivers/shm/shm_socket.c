@@ -309,7 +309,7 @@ static int check_hello(struct shm_receipt *r, int segment_fd)
 	if (hello->version != SHM_VERSION ||
 	    memcmp(hello->to, &r->own.iface_id, sizeof(hello->to)) != 0) {
 		snprintf(r->why, sizeof(r->why),
-			 "version %u of shared memory for this interface is here", SHM_VERSION);
+			 "the hello is for another interface, or not of version %u", SHM_VERSION);
 		return -EPROTONOSUPPORT;
 	}
 	rc = shm_place_reachable(&r->own, hello->addr, SHM_ADDR_LEN, r->why, sizeof(r->why));
@@ -410,7 +410,7 @@ static void receive_hello(void *arg)
 
 	r->status = r->is_answer ? receive_answer(r, fds) : receive_request(r, fds);
 	inbox_put(r);
-	/* The progress thread need not wait for these. */
+	/* After inbox_put(): the progress thread need not wait while a descriptor closes. */
 	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -17,9 +17,10 @@
 
 /* ---- addresses */
 
-/** @return 0, or a negative error with a reason in @p why */
+/** Fill in the address of a new iface. @return 0, or a negative error with a reason in @p why */
 int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
 		   size_t why_len);
+/** Does @p addr share memory with @p own? @return 0, or a negative error with a reason in @p why */
 int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
 			size_t why_len);
 void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
@@ -32,13 +33,14 @@ int shm_socket_listen(const struct shm_addr *own);
 int shm_socket_connect(const struct shm_addr *to);
 /** Check that the peer's process has our user. @return 0, or -EACCES. @p pid 0 = unknown */
 int shm_socket_peer(int sock, pid_t *pid);
-/** Send a hello, and pass @p fds. */
+/** Send a hello, and pass @p num descriptors of @p fds. @return 0 or a negative error */
 int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
 /** Is there a message? Its descriptors stay in the socket. */
 bool shm_socket_has_message(int sock);
 /**
- * Receive. Not in the progress thread: base/thread.h has the reason.
- * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
+ * Receive a hello. Not in the progress thread: closing descriptors of a peer may block.
+ * @param[out] fds  passed descriptors, or -1; the caller closes them
+ * @return 0; -EAGAIN: no message; -ECONNRESET: the peer has closed; -EPROTO: no hello
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
 /** Remove the name that shm_socket_listen() created. */
@@ -95,7 +97,7 @@ int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const str
 /** The connection of lane_ep->receipt ends: its socket belongs to the receipt from now on. */
 void shm_receipt_orphan(struct shm_ep *lane_ep);
 
-/** Free it, with the objects that the caller has not taken out of it. */
+/** Free a receipt, with the objects that the caller has not taken out of it. */
 void shm_receipt_free(struct shm_receipt *r);
 
 #endif /* WEFT_SHM_SOCKET_H */

@@ -280,7 +280,7 @@ static void native_fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
 	native_end(lane_ep, taken_away(lane_ep, error));
 }
 
-/* The first operation has @part bytes more. */
+/* @p part more bytes of the first operation are copied. */
 static void native_advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
 {
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
@@ -426,7 +426,10 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/* Add a completion that is due when the peer has taken all records before it. There is a place. */
+/*
+ * Add a completion that is due when the peer has taken all records before it. The caller has
+ * checked that there is a place.
+ */
 static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);

@@ -15,9 +15,9 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp);
 int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
-/** Run the completions that are due. @return their number */
+/** Run the completions of messages that the peer has taken. @return their number */
 unsigned int shm_complete(struct shm_ep *lane_ep);
-/** Run all others, with an error. */
+/** Run all completions that are left, and end native reads, with the error @p status. */
 void shm_cancel(struct shm_ep *lane_ep, int status);
 
 void shm_native_init(struct shm_iface *s);
