@@ -3,8 +3,8 @@
  * @file roce.h
  * The objects of the RoCE driver. A *device* is one verbs device, opened once per process. Workers
  * share it with its protection domain, so that one registration serves all of them. An *iface* is
- * one port of it for one worker, with a completion queue and a shared receive queue. A *lane_ep* is
- * a connection, and a *chan* is one of its queue pairs.
+ * one port of a device for one worker, with a completion queue and a shared receive queue. A
+ * *lane_ep* is a connection, and a *chan* is one of its queue pairs.
  *
  *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes
  *	roce_async.c  events of the device; the threads for kernel calls that sleep (address
@@ -80,8 +80,8 @@
 /* ------------------------------------------------------------------ connection */
 
 /**
- * Bytes of a place, which belong to a message until the peer has processed it. They have all of a
- * short message, or the header of a zero-copy message and the iov of its payload.
+ * Bytes of a message's place in a ring, which the message keeps until the peer has processed it. A
+ * place contains a short message, or the header of a zero-copy message and the iov of its payload.
  */
 #define ROCE_PLACE 192
 #define ROCE_ZCOPY_HDR 80
@@ -92,7 +92,7 @@
 #define ROCE_RING_SIZE (ROCE_RING_PLACES * ROCE_PLACE + ROCE_SQ_DEPTH * 8)
 #define ROCE_MAX_RINGS (WEFT_ROCE_WINDOW_MAX / ROCE_RING_PLACES)
 #define ROCE_NO_MESSAGE 0xff /* struct roce_unacked: a request without a message */
-#define ROCE_POLL 32
+#define ROCE_POLL 32         /* completions that one poll takes at most */
 
 enum roce_slot_kind {
 	ROCE_SLOT_SEND,
@@ -105,9 +105,9 @@ enum roce_slot_kind {
 /** One request on a send queue. */
 struct roce_slot {
 	struct roce_chan *chan;
-	struct weft_lane_comp *comp; /* remote memory */
-	uint64_t *result;            /* atomics */
-	uint32_t at;                 /* its number */
+	struct weft_lane_comp *comp; /* of an operation on remote memory */
+	uint64_t *result;            /* of an atomic */
+	uint32_t at;                 /* number of the request on its queue pair */
 	uint32_t sent;               /* SEND: messages sent, this one included */
 	uint32_t bytes;
 	uint8_t kind;
@@ -199,10 +199,10 @@ struct roce_lane_ep {
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
-	/* a copy for the thread: the lane_ep ends when the index of the iface changes */
+	/* the iface's, copied for the thread: when the iface's changes, the lane_ep ends */
 	uint8_t sgid_index;
 	uint8_t remote_gid[16];
-	uint32_t promised; /* receive buffers */
+	uint32_t promised; /* receive buffers that its queue pairs promise to the peer */
 	uint64_t since;    /* ns: begin of FAILED or DRAIN, after the thread has finished */
 	bool connecting;   /* in iface->connecting: the thread owns its queue pairs */
 	bool bye_due;      /* it ended while connecting, and must still send BYE */
@@ -264,7 +264,7 @@ struct roce_iface {
 	/* receive buffers */
 	struct roce_pool rx_pool;
 	uint32_t rx_total; /* buffers at most */
-	uint32_t promised; /* sum of windows, with one more each */
+	uint32_t promised; /* sum of the queue pairs' windows, and one more (BYE) for each */
 	uint32_t posted;   /* in the shared queue */
 	uint32_t kept;     /* by the protocol layer */
 	struct roce_pool tx_pool, ring_pool;
@@ -313,9 +313,9 @@ static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 
 /**
  * May a queue pair that has @p mine take one more of the @p total that all share, of which @p left
- * are left? Half of the total guarantees each queue pair a minimum. Of the other half, each may
- * have half of what is left. So some are always left for new queue pairs, also while many dead
- * peers hold theirs until the device gives up.
+ * are left? A part, at most half of the total, guarantees each queue pair ROCE_SHARE_MIN. Of the
+ * rest, a queue pair may have half of what is left. So some are always left for new queue pairs,
+ * also while many dead peers hold theirs until the device gives up.
  */
 static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_t total,
 			      uint32_t left)
@@ -339,7 +339,7 @@ void roce_slow(struct roce_iface *r);
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;
 
-/** ns: a device that has completed nothing for this time is gone. */
+/** ns after the failure of a queue pair: requests that are still not complete are abandoned. */
 #define ROCE_ABANDON_NS 1000000000
 
 /**
@@ -355,7 +355,7 @@ static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, 
 /** May the protocol layer keep the buffer? */
 static inline bool roce_srq_may_keep(const struct roce_iface *r)
 {
-	/* A pool that can't grow, without more locked memory, has only the promised buffers. */
+	/* If locked memory is short, the pool can't grow: it may have just the promised buffers. */
 	return r->posted >= r->promised && r->kept + r->promised + 2 * ROCE_POLL < r->rx_total;
 }
 

@@ -55,7 +55,8 @@ static bool is_port_event(enum ibv_event_type type)
 }
 
 /*
- * Queue a copy for each iface that it may concern. Each iface finds its own queue pairs by number.
+ * Queue a copy of @p event for each iface that it may concern. Each iface finds its own queue pairs
+ * by number.
  */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {

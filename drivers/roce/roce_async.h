@@ -29,15 +29,16 @@ bool roce_is_qp_event(enum ibv_event_type type);
 /** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */
 void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
 /**
- * Has the port been down for longer than the timeout of a lane? @p what gets a phrase for messages
+ * Has the port been down for longer than the timeout of a lane, and at least 1 s? @p what gets a
+ * phrase for messages.
  */
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len);
 /**
  * The table of GIDs has changed: find the present index of ours.
- * @param gone  it is not in the table
- * @return true when existing connections can't continue, because their queue pairs name the old
- *   entry; @p what gets a phrase for messages
+ * @param[out] gone  the GID is not in the table now
+ * @return true when existing connections can't continue, because their queue pairs name an entry
+ *   that is gone or has another index; @p what gets a phrase for messages
  */
 bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
 		      bool *gone, char *what, size_t len);

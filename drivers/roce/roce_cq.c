@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions; receive buffers and the receive path; owners that sleep until one arrives. */
+/* Completions; receive buffers and the receive path; owners that sleep until a completion. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -238,7 +238,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			r->count.partial_word++;
 			continue;
 		}
-		/* Messages may have carried newer counts: the word counts only when it changes. */
+		/* Messages may have carried newer counts: the word is used only when it changes. */
 		if (count != chan->word_seen) {
 			uint32_t before = chan->credit.acked;
 
@@ -381,8 +381,6 @@ static void message_recv(struct roce_iface *r, const struct ibv_wc *wc, struct r
 }
 
 /* ------------------------------------------------------------------ completions */
-
-/* Completions: requests that the device has completed, and messages that end with them. */
 
 /* One request has completed. Its slot is already free, so that callbacks may send. */
 static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)

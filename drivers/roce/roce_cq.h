@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_cq.h
- * Completions; receive buffers and the receive path; owners that sleep until one arrives.
+ * Completions; receive buffers and the receive path; owners that sleep until a completion arrives.
  */
 #ifndef WEFT_ROCE_CQ_H
 #define WEFT_ROCE_CQ_H
@@ -11,7 +11,10 @@
 unsigned int roce_cq_poll(struct roce_iface *r);
 /** End messages of @p chan that are complete: call their completions, check flushes. */
 void roce_chan_done(struct roce_chan *chan);
-/** End requests that the device will not complete, with the lane_ep's status. */
+/**
+ * End requests that the device will not complete, from number @p from on, with the lane_ep's
+ * status. Without effect while the device still has requests before @p from.
+ */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 
 /* Receive buffers and the receive path. */
@@ -34,9 +37,9 @@ struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
 void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 
-/* How an owner sleeps; the control channel (ud.c) has the same. */
+/* How an owner sleeps; the control channel (ud.c) uses these, too. */
 
-/** ns between two checks of connections that begin or end */
+/** ns, at most, between two checks of connections that begin or end, and of the peers' counts */
 #define ROCE_LOOK_MAX_NS 1000000u
 /** ns between two checks of the device's events by an owner that sleeps */
 #define ROCE_ASLEEP_NS 100000000u
@@ -46,7 +49,7 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
 /** Call it after the completion queue is destroyed. */
 void roce_notify_close(struct roce_notify *n);
-/** @return the descriptor that is readable after a notification, or -ENOTSUP */
+/** @return the descriptor that is readable after a notification; -ENOTSUP: the device has none */
 int roce_notify_fd(const struct roce_notify *n);
 /**
  * Request a notification of the next completion. @p empties: polls that have left the queue empty

@@ -360,8 +360,8 @@ double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port)
 
 /*
  * Is there a route from a lane's address to a peer's? Within the lane's own network: yes. Otherwise
- * the kernel's routes decide, and the route must use the lane's network device: by this one the
- * kernel resolves addresses.
+ * the kernel's routes decide, and the route must use the lane's network device: the kernel resolves
+ * addresses through this one.
  */
 
 /* Bits of an IPv4-mapped or IPv6 address. */

@@ -73,8 +73,8 @@ struct roce_dev {
 void roce_dev_put(struct roce_dev *dev);
 
 /**
- * Call @p add for all devices and their Ethernet ports, "rxe0" or "mlx5_0:2". @return 0 or a
- * negative error
+ * Call @p add for each port of each device, "rxe0" or "mlx5_0:2", also for those that cannot be
+ * used, with the reason. @return 0 or the error of @p add
  */
 int roce_dev_list(weft_lane_resource_cb add, void *arg);
 

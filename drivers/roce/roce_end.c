@@ -20,10 +20,10 @@
  * and flushes, which end before or with them. roce_qp.c has the states.
  */
 
-/* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
+/* ns for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe, Linux 6.1) */
 #define DRAIN_NS 10000000
 
-/* Put its queue pairs into the error state. @return 0 or the first one's error */
+/* Put the queue pairs into the error state. @return 0 or the first error */
 static int lane_ep_to_error(struct roce_lane_ep *lane_ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -49,7 +49,8 @@ static void send_bye(struct roce_lane_ep *lane_ep)
 	lane_ep->close.give_up = r->now + r->give_up_ns;
 	for (i = 0; i < lane_ep->num_qps; i++) {
 		/*
-		 * A peer that was sent messages gets the device's timeout, also if it was silent.
+		 * If messages were sent to the peer, the close lasts until the device gives up,
+		 * also when nothing was ever received.
 		 */
 		lane_ep->close.received = lane_ep->close.received || lane_ep->chans[i]->received ||
 					  lane_ep->chans[i]->credit.sent != 0;
@@ -140,7 +141,7 @@ void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event,
 
 	if (lane_ep->state >= ROCE_FAILED)
 		return;
-	/* Hand collected requests to the device too, which will complete them with an error. */
+	/* Hand collected requests to the device, too, so that each gets a completion. */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		if (lane_ep->state == ROCE_UP)
 			roce_chan_ring(lane_ep->chans[i]);

@@ -13,7 +13,7 @@ void roce_ep_check(struct weft_lane_ep *lane_ep);
 int roce_ep_quiesce(struct weft_lane_ep *lane_ep, void *state);
 int roce_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		 weft_lane_reap_cb cb, void *arg);
-/** Fail the lane with @p status, unless its owner has others and stops it. */
+/** Fail the lane with @p status, unless its owner has other lanes and stops this one. */
 void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text);
 /** Check whether the lane seems dead; report that to its owner. */
 void roce_suspect_look(struct roce_lane_ep *lane_ep);

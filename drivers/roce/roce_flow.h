@@ -166,10 +166,11 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
  *
  * A device completes requests within microseconds. But a slow lane takes long for many bytes, and a
  * lost packet is retransmitted only after the device's own timeout. So the limit follows
- * measurements of the lane, as a retransmission timeout does. It is twice the longest wait for a
- * completion, and four times the time of the outstanding requests at the slowest rate, both of the
- * last 10 to 20 seconds in which the lane worked. A lane without measurements has
- * WEFT_ROCE_SILENCE_NEW_NS.
+ * measurements of the lane, as a retransmission timeout does. It is the sum of twice the longest
+ * wait for a completion and four times the time of the outstanding requests at the slowest rate.
+ * Both are of the last 10 to 20 seconds in which the lane worked. The limit is at least
+ * WEFT_ROCE_SILENCE_MIN_NS and at most WEFT_ROCE_SILENCE_MAX_NS. While there are too few
+ * measurements it is WEFT_ROCE_SILENCE_NEW_NS, or the maximum if the sum is larger than that.
  */
 
 #define WEFT_ROCE_SILENCE_MIN_NS 50000000ull
@@ -251,8 +252,8 @@ static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s
 
 /**
  * ns. Longest delay of an acknowledgement in a busy device or host. It is less than the 268 ms
- * after which a request is retransmitted, so that no retransmission goes to a queue pair that has
- * left.
+ * after which a request is retransmitted (default of the option `timeout`), so that no
+ * retransmission goes to a queue pair that has left.
  */
 #define WEFT_ROCE_LINGER_NS 100000000ull
 /** ns. Timeout for BYE of the peer, which need not come. */

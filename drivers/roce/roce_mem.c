@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Registered memory. The device addresses a registration by an IOVA that begins at the offset of
- * the first byte within its page, instead of by its virtual address. So a peer gets a key and an
- * offset, and no address of this process.
+ * the first byte within its 2 MiB of virtual memory (roce_iova()), instead of by its virtual
+ * address. So a peer gets a key and an offset, and no address of this process.
  */
 
 #include <errno.h>

@@ -332,13 +332,16 @@ static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 	}
 }
 
-/* Set up one queue pair from the peer's address of the lane_ep. */
+/* Set up one queue pair from the address of the peer's lane_ep. */
 static int connect_qp(struct roce_lane_ep *lane_ep, unsigned int i,
 		      const struct weft_roce_ep_addr *e)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = lane_ep->chans[i];
-	/* A message is complete when both the peer and the device have completed it. */
+	/*
+	 * A message keeps its place until the peer has processed it and the device has completed
+	 * it: at most the window, or ROCE_SQ_DEPTH messages.
+	 */
 	uint32_t places = ROCE_RING_PLACES, k;
 
 	lane_ep->remote_qpn[i] = weft_get32(e->qpn[i]);

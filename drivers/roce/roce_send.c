@@ -29,7 +29,7 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 {
 	const struct roce_pool *pool = &r->tx_pool;
 
-	/* Messages are an upper bound of the buffers that it has. */
+	/* A queue pair has at most one buffer for each message that is not complete. */
 	return roce_share(r, chan->credit.sent - chan->done, (uint32_t)pool->max,
 			  (uint32_t)(pool->max - pool->in_use));
 }
@@ -126,7 +126,7 @@ void roce_chan_ring(struct roce_chan *chan)
 	}
 	chan->wr[n - 1].next = NULL;
 	chan->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
-	/* After a gap nothing may be sent: the peer would take it for the missing messages. */
+	/* After a gap nothing may be sent: the peer would take later messages for missing ones. */
 	err = chan->lost ? EIO : ibv_post_send(chan->qp, chan->wr, &bad);
 	r->count.doorbells++;
 	if (__builtin_expect(err != 0, 0) && !chan->lost) {
@@ -391,8 +391,8 @@ void roce_tx_flush(struct weft_lane_iface *base)
 /*
  * Remote memory. One call is one request: the limits of a device are attributes of the iface
  * (max_get, max_put, max_rma_iov), and the protocol layer splits accordingly. The hardware of both
- * ends limits outstanding reads and atomics of a queue pair. One beyond that would block the
- * messages after it, so it is refused instead.
+ * ends limits outstanding reads and atomics of a queue pair. A further one would block the messages
+ * after it, so it is refused with -EAGAIN.
  */
 
 /* Choose a queue pair for a request, which with @p read needs a read resource. */

@@ -16,7 +16,8 @@
 
 /*
  * Options of one RoCE lane: they follow the device in an item of WEFT_LANES, as in
- * `roce:mlx5_0:1,gid=3,tc=106`. And which entry of a device's GID table the lane uses.
+ * `roce:mlx5_0:1,gid=3,tc=106`. Options and rules choose which entry of a device's GID table the
+ * lane uses.
  */
 
 struct weft_roce_gid {
@@ -63,8 +64,8 @@ struct weft_roce_opts {
 };
 
 /**
- * Parse.
- * @param text      NULL or "" = none; defaults are filled in
+ * Parse the options of a lane.
+ * @param text      NULL or "" = none; options that are not given get their defaults
  * @param[out] why  after an error, one sentence that names the option and its values
  * @return 0 or -EINVAL
  */
@@ -92,7 +93,8 @@ struct weft_roce_names {
 
 /**
  * "rxe0: peer 10.0.0.2 gave no answer for 1.9 s (transport retry counter exceeded)".
- * @param waited_ns  time since the oldest request without a completion on the queue pair
+ * @param waited_ns  time since the last completion on the queue pair, or since the first request
+ *   after it
  */
 void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status status,
 		       uint64_t waited_ns, char *buf, size_t size);

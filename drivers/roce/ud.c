@@ -170,7 +170,7 @@ static void iface_broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
-/* Derived from the interface's id, which its address has; keys with bit 31 are privileged. */
+/* The queue pair's key, from the interface's id; keys with bit 31 set are privileged. */
 static uint32_t roce_ud_qkey(uint64_t iface_id)
 {
 	return (uint32_t)(iface_id >> 32) & 0x7fffffff;

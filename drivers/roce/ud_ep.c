@@ -30,7 +30,7 @@ static uint64_t peer_key(const struct ud_iface *u, const uint8_t gid[16], uint32
 	return weft_siphash(&u->key, &key, sizeof(key));
 }
 
-/* Add it to lane_eps and to the tables: it belongs to its owner from now on. */
+/* Add a lane_ep to all lists and tables. */
 static void table_add(struct ud_lane_ep *lane_ep)
 {
 	struct ud_iface *u = lane_ep->u;
@@ -54,7 +54,7 @@ static void table_settled(struct ud_lane_ep *lane_ep)
 	LIST_REMOVE(lane_ep, resolving_link);
 }
 
-/* Remove it from all lists and tables. */
+/* Remove a lane_ep from all lists and tables. */
 static void table_remove(struct ud_lane_ep *lane_ep)
 {
 	table_settled(lane_ep);
@@ -120,7 +120,7 @@ static void resolve_job(struct roce_job *job)
 	job->err = lane_ep->ah ? 0 : errno ? errno : EIO;
 }
 
-/* Create one that is in no list yet, and start its address resolution. NULL = no memory */
+/* Create a lane_ep that is in no list yet, and start its address resolution. NULL = no memory */
 static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
 					 uint32_t qkey, uint32_t max_msg)
 {
@@ -160,9 +160,9 @@ static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[1
  * An initiator must first prove that it receives at its source address. Until its datagram has a
  * cookie that was sent there, the datagram is dropped, and no connection is created. The cookie is
  * a keyed hash of address, queue pair, its key and connection number and the time, so the acceptor
- * keeps no state for it. It must keep an address handle: to send even one datagram, the kernel has
- * to resolve the host's Ethernet address. There is one handle (an asker) for each such host, for
- * UD_ASKER_NS, and UD_ASKERS in all: a further host replaces the oldest one.
+ * keeps no state for it. The acceptor must keep an address handle: to send even one datagram, the
+ * kernel has to resolve the host's Ethernet address. There is one handle (an asker) for each such
+ * host, for UD_ASKER_NS, and at most UD_ASKERS in all: a further host replaces the oldest one.
  *
  * An initiator keeps its last datagram, and sends it again, once, when it receives the cookie. So
  * any number of RETRY cost their receiver one datagram at most.
@@ -232,7 +232,7 @@ static void asker_end(struct ud_lane_ep *asker)
 	LIST_INSERT_HEAD(&u->dead, asker, link);
 }
 
-/* Send its sender a cookie: at once if its Ethernet address is resolved. */
+/* Send a cookie to the sender of @p p: at once if the host's Ethernet address is resolved. */
 static void send_cookie(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
 {
 	struct ud_lane_ep *asker, *oldest = NULL;
@@ -419,7 +419,7 @@ static uint8_t host_bucket(const struct ud_iface *u, const uint8_t gid[16])
 	return (uint8_t)weft_siphash(&u->key, gid, 16);
 }
 
-/* All places are taken: end the oldest one of the host with most, for a host with fewer. */
+/* All places are taken: end the oldest lane_ep of the host with most, for a host with fewer. */
 static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 {
 	unsigned int of[256] = {0}, mine, most = 0;
@@ -575,7 +575,7 @@ void roce_ud_fail_all(struct ud_iface *u, int status, const char *what)
 
 /* ------------------------------------------------------------------ small */
 
-/* By headers of the datagrams: their source address, and the queue pair that sends them. */
+/* Datagrams of a connection are accepted from this source address and queue pair only. */
 bool roce_ud_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 {
 	const struct ud_lane_ep *lane_ep = ud_lane_ep_of(base);

@@ -8,7 +8,10 @@
 
 #include "ud.h"
 
-/** End askers whose address handles are @p age old: they are resolved again when needed. */
+/**
+ * End askers (hosts that were sent cookies) whose address handles are @p age ns old: their
+ * addresses are resolved again when needed.
+ */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** Keep a datagram of an initiator, which a RETRY may request again. */
 void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
@@ -30,14 +33,14 @@ bool roce_ud_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t l
 uint64_t roce_ud_ep_host(const struct weft_lane_ep *lane_ep);
 int roce_ud_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 void roce_ud_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
-/** The first datagram of a connection. @return true when the buffer is kept */
+/** Accept a connection by its first datagram. @return true when the buffer is kept */
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len);
 /** Handle lane_eps whose address resolution has ended. @return events */
 unsigned int roce_ud_resolved(struct ud_iface *u);
 void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 			  const char *text);
-/** End passive lane_eps without a datagram for long. */
+/** End a passive lane_ep that has received no datagram for UD_IDLE_NS. */
 void roce_ud_idle(struct ud_iface *u);
 /** All lane_eps end. @p what: a phrase for messages */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
