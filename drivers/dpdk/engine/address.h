@@ -43,7 +43,7 @@ void raw_get_address(struct weft_lane_iface *iface, void *buf);
 int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 		     size_t why_len);
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
-/* The remedy for a missing ip=; "" if there is one, or if no peer needs it. */
+/* The remedy for a missing ip=; "" if ip= is given, or if no peer needs an IP address. */
 const char *raw_ip_hint(const struct raw_iface *iface);
 
 /* A host's address, by the number by which the engine knows it. */

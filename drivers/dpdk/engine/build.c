@@ -92,7 +92,10 @@ void raw_txq_end(struct raw_iface *iface)
 /* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
-/* With IPv6. A host that has no number any more gets no frame: its address is unspecified. */
+/*
+ * With IPv6: the addresses of this end and of host @p dst. If the host has no number any more, the
+ * unspecified address stays, so no host gets the frame.
+ */
 static void put_ip6(const struct raw_iface *iface, uint32_t dst, struct weft_encap_addr *a)
 {
 	const struct in6_addr *ip;
@@ -169,7 +172,7 @@ void raw_farewell_remove(struct raw_conn *c)
 		port->ops->farewell(port, &c->farewell, NULL, 0);
 }
 
-/* CRC32C over a chain that begins at the lane header; `len` bytes of it. */
+/* CRC32C over @p len bytes of a chain, from the lane header on, which is @p skip bytes behind. */
 static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 {
 	uint32_t crc = WEFT_CRC32C_INIT, n;
@@ -531,8 +534,8 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 /*
  * Sends the acknowledgements that are due. A connection whose acknowledgement has gone with data in
  * the meantime leaves the list here. The list has the connections that received within
- * RAW_ACK_DELAY, or since a full port accepts frames again: its length does not grow with idle
- * connections.
+ * RAW_ACK_DELAY, or whose acknowledgement a full port has not taken yet. So its length does not
+ * grow with idle connections.
  */
 void raw_acks(struct raw_iface *iface)
 {

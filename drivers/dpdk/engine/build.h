@@ -79,7 +79,10 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 /* Queue the sealed copy of a complete frame. Without a buffer for it the frame counts as lost. */
 void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
-/* Of a sealed connection: the answer to its probe confirms a key with which no DATA is sent. */
+/*
+ * Sealed connections: send a probe, if its answer has to confirm a key with which no DATA is sent.
+ * If the key has changed, replace the frame for the helper (raw_farewell_enter()).
+ */
 void raw_probe_key(struct raw_conn *c);
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
@@ -87,7 +90,7 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
-/* By these ports, whatever ports the path has, if it is open at all. */
+/* raw_ctl_send_on() by these ports instead of the path's. The path need not be open. */
 int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t dport, uint8_t type,
 		    const void *body, uint32_t body_len);
 /* Send a probe of this size; 0: a small one. */

@@ -5,8 +5,9 @@
  * leave. doc/raw-lanes.md has the terms. Pure: time is an argument, nothing is allocated.
  *
  * An algorithm is one file with a `struct weft_cc_ops`, which its header declares, and one line in
- * WEFT_CC_LIST (lib/lane.h). The sender reports acknowledgements, losses and timeouts to it. The
- * algorithm writes `window`, `limit` and `gap`; the sender reads no other field.
+ * WEFT_CC_LIST (lib/lane.h). The sender reports acknowledgements, losses and timeouts to the
+ * algorithm, which writes `window`, `limit` and `gap`. The sender decides by no other field of the
+ * algorithm; reports show more of them.
  */
 #ifndef WEFT_CC_H
 #define WEFT_CC_H
@@ -53,7 +54,10 @@ struct weft_cc_ops {
 	 * network lost nothing: the peer was silent.
 	 */
 	void (*on_spurious)(struct weft_cc *cc);
-	/** Nothing was in flight for a long time: the knowledge of the path is old. */
+	/**
+	 * The knowledge of the path is old: nothing was in flight for a long time, or frames timed
+	 * out while little was in flight.
+	 */
 	void (*on_idle)(struct weft_cc *cc);
 };
 
@@ -78,9 +82,9 @@ struct weft_cc_noise {
 	uint32_t mean;  /**< round trip of the last rounds */
 	uint32_t from;  /**< window of these rounds */
 	uint32_t range; /**< by which the round trips of a round differ, smoothed */
-	uint32_t peak;  /**< longest delay since peak_rounds began */
+	uint32_t peak;  /**< longest delay of the last peak_rounds rounds */
 	uint8_t peak_rounds, low_rounds;
-	uint32_t low, low_before; /**< least round trip since low_rounds began, and before */
+	uint32_t low, low_before; /**< least round trip of the last low_rounds rounds, and before */
 	uint8_t rounds;           /**< of the test under way */
 	bool spared;              /**< the last round did not cut, though its delay was long */
 	bool steady;              /**< the window has hardly changed in the last two rounds */
@@ -142,8 +146,8 @@ struct weft_cc_delay {
 	uint8_t look;       /**< rounds left of a dip: a small window, to observe other flows */
 	uint8_t clear;      /**< rounds in a row with a nearly empty queue */
 	uint8_t cuts;       /**< number of cuts by delay */
-	uint8_t uncut;      /**< rounds since a cut by delay */
-	uint8_t looks;      /**< losses in mode SHARE */
+	uint8_t uncut;      /**< rounds in a row that used the window and kept the target */
+	uint8_t looks;      /**< cuts by loss in mode SHARE */
 	uint8_t empty;      /**< dips in a row that found an empty queue */
 	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
 	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */

@@ -23,11 +23,15 @@
 #define TEST_ROUNDS 4u  /* at least, after the one of frames that left before it */
 #define TEST_SAMPLES 8u /* at least */
 #define TEST_MOST 32u   /* rounds; a test with fewer samples by then decides nothing */
-#define TEST_FRAMES 1u  /* least window before a test: paths with less are many */
-#define FALL_PARTS 5u   /* a queue shrinks by at least FALL_LEAST of these of what it would alone */
+#define TEST_FRAMES 1u  /* least window before a test, in frames: paths with less are many */
+/*
+ * The delay is a queue if the mean round trip falls by FALL_LEAST of FALL_PARTS parts of what it
+ * would fall by if the whole queue were of this path.
+ */
+#define FALL_PARTS 5u
 #define FALL_LEAST 2u
-#define OVER_MORE 5u /* a round beyond the target counts as five below it */
-#define OVER_LAST 12u
+#define OVER_MORE 5u   /* a round beyond the target counts as five below it */
+#define OVER_LAST 12u  /* the sum from which on a test is due: three rounds in a row */
 #define HIGH_PARTS 16u /* the largest window of the last rounds is forgotten by this part */
 #define HIGH_LEAST 5u  /* of 8 parts of it: a smaller window was cut without result */
 #define HIGH_FEW 6u    /* the same for windows of fewer than MANY frames */
@@ -47,7 +51,7 @@ static bool near(uint32_t window, uint32_t other)
 	return window <= other / 4 * 5 && window >= other / 4 * 3;
 }
 
-/* What the round shows of the noise, whether there is a test or not. */
+/* What a round outside of tests shows of the noise. */
 static void learn(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -200,8 +204,8 @@ static bool is_jitter(const struct weft_cc *cc)
 }
 
 /*
- * One cut takes the queue of this path away, one round later. A delay that stays beyond the target
- * for OVER_LAST rounds is of other flows, or noise.
+ * One cut takes the queue of this path away, one round later. A delay that is beyond the target in
+ * three rounds in a row, or often (OVER_MORE, OVER_LAST), is of other flows, or noise.
  */
 bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
@@ -285,16 +289,16 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
  */
 #define LONG_NS 1000000u
 #define LONG_ROUNDS 6u          /* take the queue of this path and others of its kind away */
-#define LONG_CUT 2u             /* by which the window has fallen then, at least */
-#define YIELD_ROUNDS 24u        /* the window only fell, and the queue was never short */
-#define YIELD_CUT 4u            /* to this part */
+#define LONG_CUT 2u             /* the window has fallen then to this part, at least */
+#define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
+#define YIELD_CUT 4u            /* the window has fallen in them to this part */
 #define RECENT_NS 5000000000ull /* after mode SHARE the same flows are likely to be there */
 #define RECENT_ROUNDS 3u
 #define RECENT_YIELD 8u
 #define CLIMB_PARTS 6u /* the window grows by this part in a round */
 #define START_PARTS 4u /* a round of mode START carries nearly twice what the one before did */
 #define START_MORE 7u
-#define START_HELD 6u /* the second look */
+#define START_HELD 6u /* in place of START_MORE for a round in which the window was held */
 #define CLIMB_IDLE 4u /* rounds whose window was not the limit: there is no reason to climb */
 #define CLIMB_CUTS 3u /* loss in fewer cuts is no evidence about its rate */
 #define NOISE_AGAIN 128u
@@ -420,8 +424,8 @@ static void climb_full(struct weft_cc *cc)
 }
 
 /*
- * Grows by a part of the window as long as that increases the rate, by stages: each has half as
- * much again in flight.
+ * Grows by a part of the window as long as that increases the rate. The rate is compared by stages:
+ * in each the window grows by half.
  */
 static void climb_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
 {

@@ -109,17 +109,13 @@ void raw_state_free(struct raw_conn *c)
 	free(c->move);
 }
 
-/* ---------------------------------------------------------------- tables */
-
-/* The connections of an iface: look-up, generations, and times of the next checks. */
-
 /* ---------------------------------------------------------------- look-up */
 
 /*
- * Look-up of a frame's connection. The lower half of its number is an index into refs[]. A HELLO
- * does not contain a number of this end. It is found in a hash table by the peer's own numbers,
- * since it may be repeated, and thousands of other connections may exist. Peers choose what is
- * hashed, so the hash is keyed.
+ * Look-up of a frame's connection. The lower half of a connection's number is an index into refs[].
+ * A HELLO does not contain a number of this end. A HELLO may be repeated, and thousands of other
+ * connections may exist, so its connection is found in a hash table by the peer's own numbers.
+ * Peers choose what is hashed, so the hash is keyed.
  */
 
 static uint64_t hello_key(const struct raw_iface *iface, uint32_t id, uint32_t token,

@@ -30,9 +30,9 @@
 #define RAW_CONNS_MAX 65536u
 #define RAW_TIME_WAIT_MAX 256u
 #define RAW_TIME_WAIT_NS 2000000000ull
-#define RAW_WIN_FRAMES 512u /* with WEFT_CC=fixed, and WEFT_WINDOW=auto in bytes */
-#define RAW_WIN_BYTES (1024u * 1024)
-#define RAW_RESERVE_NS 20000000ull /* after connecting: check for traffic (engine/path_open.c) */
+#define RAW_WIN_FRAMES 512u          /* the window with WEFT_CC=fixed, in frames at most */
+#define RAW_WIN_BYTES (1024u * 1024) /* and in bytes, unless WEFT_WINDOW is set */
+#define RAW_RESERVE_NS 20000000ull   /* after connecting: check for traffic (engine/path_open.c) */
 /* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u

@@ -74,7 +74,7 @@ struct raw_tx {
 	struct weft_cc *cc;
 	int32_t cc_left;     /* bytes until raw_window_ack_req() */
 	uint32_t cc_acked;   /* bytes acknowledged since the last on_ack() */
-	uint32_t cc_limit;   /* bytes in flight */
+	uint32_t cc_limit;   /* most bytes in flight */
 	uint32_t cc_gap;     /* ns between frames; 0 = none */
 	uint32_t cc_lost;    /* frames that are lost and wait for their retransmission */
 	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */

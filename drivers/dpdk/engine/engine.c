@@ -436,8 +436,8 @@ static void share_buffers(struct raw_iface *iface)
 }
 
 /*
- * Sizes on the wire are those of a frame with IPv4 and without a tag. Over UDP sockets the frames
- * of a lane with IPv6 have such headers, too.
+ * Sizes on the wire are those of a frame with IPv4 and without a tag. Over UDP sockets with IPv6
+ * addresses, the engine's frames have IPv4 headers, and the kernel replaces these.
  */
 static void take_sizes(struct raw_iface *iface, const struct weft_raw_conf *rc)
 {
@@ -512,7 +512,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->gateway = rc->gateway;
 	iface->dscp = rc->dscp;
 	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
-	/* Memory is one path. With WEFT_CC=delay there may be a network behind it (weft-wire). */
+	/* A port in memory has one path. With WEFT_CC=delay, weft-wire may be behind it. */
 	iface->paths_auto = paths == 0 && !rc->raw_ethertype &&
 			    !(port->flags & WEFT_FRAME_PORT_MEMORY && raw_window_fixed(iface));
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
@@ -529,7 +529,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.connect_timeout_ns = 10000000000ull;
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
-	/* Bounded, because times are added to it. */
+	/* Bounded, so that sums with times do not overflow. */
 	iface->conf.peer_timeout_ns = RTE_MIN(iface->conf.peer_timeout_ns, RAW_FOREVER);
 	weft_arp_init(&iface->arp, iface->rx_filter.ip, port->mac,
 		      weft_siphash(&iface->key, "arp", 3), rc->six ? NULL : port->arp);

@@ -22,7 +22,7 @@ void raw_gap_init(struct raw_conn *c, bool reads)
 	c->gap = (struct raw_conn_gap){.reads = reads, .sent = c->iface->gaps.count};
 }
 
-/* The longest gap since the last block. Of many gaps those that are kept count. */
+/* The longest gap since the last block, among the newest RAW_GAPS_KEPT. */
 static uint16_t longest_since(const struct raw_gaps *g, uint32_t sent)
 {
 	uint32_t n = RTE_MIN(g->count - sent, RAW_GAPS_KEPT);
@@ -60,7 +60,10 @@ void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block)
 
 	if (c->gap.reported && (sum == 0 || (sum > INT16_MAX && longest + 1u < sum)))
 		return; /* a repeated block, or one that a newer block has overtaken */
-	/* The first total is of the iface. A long gap may be more than the total's range. */
+	/*
+	 * The total is of the peer's iface: the first one includes gaps from before. The total has
+	 * 16 bits, so a long gap may wrap it.
+	 */
 	if (!c->gap.reported || sum < longest)
 		sum = longest;
 	c->gap.reported = true;

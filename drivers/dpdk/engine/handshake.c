@@ -603,7 +603,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		c->elsewhere = iface->rx_elsewhere;
 		c->path[0].dport = v->src_port;
 	}
-	/* The peer of a sealed connection that is up has got HELLO_ACK. */
+	/* While a sealed connection is up, no HELLO_ACK is repeated: its peer has the keys. */
 	if ((c->state == RAW_HALF_OPEN && raw_hello_mac_known(c)) ||
 	    (c->state == RAW_UP && !c->sealed))
 		raw_hello_answer(c);

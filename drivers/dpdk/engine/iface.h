@@ -195,7 +195,7 @@
 	X(RAW_PEER_GAPS, "peer.gaps", "Reports of peers that they did not poll for a while.")      \
 	X(RAW_PEER_GAP_NS, "peer.gap_ns", "ns in which peers did not poll, by their reports.")     \
 	X(RAW_GAPS, "progress.gaps",                                                               \
-	  "Pauses between two progress calls long enough to excuse silence.")
+	  "Times of more than 0.2 ms in which the owner neither polled nor slept.")
 
 #define RAW_COUNTER_ENUM(id, name, help) id,
 enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
@@ -221,7 +221,7 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 /** Of struct weft_cc. */
 #define RAW_CC_LEVELS(X)                                                     \
 	X(window, "window", "Bytes that may be in flight on this path now.") \
-	X(target, "target_ns", "ns of queueing that this path aims at now.")
+	X(target, "target_ns", "ns of round trip that this path aims at now.")
 #define RAW_CC_COUNTERS(X)                                                          \
 	X(marked, "marked_bytes", "Bytes that came with a congestion mark (ECN).")  \
 	X(lost_queue, "lost_by_queue", "Bytes lost that a full queue explains.")    \
@@ -279,7 +279,7 @@ struct raw_limits {
 /* Open frames that wait although their messages are to be sent now: raw_tx_posted(). */
 struct raw_wait {
 	bool leave;       /* some open frame is not to wait */
-	bool opened;      /* a frame was opened since the last such call */
+	bool opened;      /* a frame was opened since the last raw_tx_posted() */
 	uint8_t posts;    /* since the newest frame was opened */
 	uint16_t skip;    /* further intervals between progress calls in which no frame waits */
 	uint16_t back;    /* number of such intervals after the last late frame */
@@ -293,7 +293,7 @@ struct raw_wait {
 struct raw_gaps {
 	uint64_t total; /* ns */
 	uint32_t count;
-	uint16_t recent[RAW_GAPS_KEPT]; /* 16 us each; the newest one is at count - 1 */
+	uint16_t recent[RAW_GAPS_KEPT]; /* in units of 16 us; the newest one is at count - 1 */
 };
 
 /* Frames that wait for the port: a ring. See engine/build.h. */
@@ -332,9 +332,9 @@ struct raw_iface {
 	uint64_t now, tx_clock, live_clock;
 	uint64_t next_tx_clock, next_live_clock; /* times at which raw_timers() is to be called */
 	bool gap;           /* this progress call came late: no round-trip samples */
-	bool sent_first;    /* it sent frames between reading the clock and receiving */
-	bool slept;         /* since the last one the owner has slept, armed for wake-up */
-	uint64_t sleep_max; /* ns: the longest time that it meant to sleep */
+	bool sent_first;    /* this call sent frames between reading the clock and receiving */
+	bool slept;         /* since the last call the owner has slept, armed for wake-up */
+	uint64_t sleep_max; /* ns: the longest time that the owner meant to sleep */
 	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the present frame */
 	uint32_t hand_max;  /* most frames in another worker's ring when we add one */
 	bool rx_elsewhere;  /* the present frame has come to another worker's queue */
@@ -346,7 +346,7 @@ struct raw_iface {
 	uint32_t step;      /* ns between the last two progress calls */
 	struct {
 		uint32_t ts, error;
-	} stale[RAW_STALE]; /* ns by which it was stale, by timestamp */
+	} stale[RAW_STALE]; /* sent timestamps, and the ns by which each was stale at most */
 	struct raw_ref *refs;
 	struct raw_gone *gone; /* refs_len entries, too */
 	uint32_t refs_len;     /* a power of two */
@@ -359,14 +359,14 @@ struct raw_iface {
 	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
 	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand; /* the frame whose messages are being delivered */
-	uint32_t in_hand_back;    /* number of its releases in the meantime */
+	uint32_t in_hand_back;    /* number of releases of this frame in the meantime */
 	struct raw_share share;
 	struct raw_limits limits;
 	struct raw_gaps gaps;
 	weft_lane_recv_cb recv;
 	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
 	uint8_t batch_id;
-	/* A message header of this kind without its length; without recv_batch of no message. */
+	/* The first word of a batch_id message of 0 bytes; without recv_batch of no message. */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;
@@ -430,7 +430,7 @@ struct raw_iface {
 	uint8_t encap_len;
 	uint8_t l2_tag;      /* length of the VLAN tag in frames */
 	uint8_t wire_less;   /* bytes of a frame that sizes on the wire do not count */
-	uint16_t least_size; /* of frames that are not sent in parts */
+	uint16_t least_size; /* least frame size that connections agree on */
 	uint8_t csum_wanted;
 	uint16_t frame_size;
 	bool set_first_seq;

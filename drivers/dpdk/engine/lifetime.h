@@ -44,7 +44,7 @@ void raw_conn_linger(struct raw_conn *c, bool lingers);
 /*
  * May the sender of this HELLO have a half-open connection? @p shown: the sender has proven its
  * address, for raw_half_add().
- * @return false: the HELLO has been answered
+ * @return false: the HELLO has been answered, by HELLO_RETRY or RESET
  */
 bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown);
 void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown);

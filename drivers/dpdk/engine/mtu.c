@@ -548,7 +548,7 @@ static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 		c->mtu.again = c->iface->live_clock + AGAIN_NS;
 		return false;
 	}
-	/* A search takes ids of all probes, which have advanced since the last search. */
+	/* Ids are counted over all probes of the connection, also those outside of searches. */
 	c->search->id = c->probe_id;
 	search_again(c->search, full, c->iface->least_size,
 		     (uint8_t)(RTE_ETHER_HDR_LEN + c->iface->l2_tag), lo, c->iface->live_clock);

@@ -5,9 +5,9 @@
  * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes:
  * a frame that was lost several times starts a search. If small probes are answered and probes of
  * the present size are not, frames are cut to IPv6's least MTU, and sent in parts. If that size
- * does not pass either, they are cut to IPv4's. They stay at it until the search has found the size
- * that passes. Later, larger sizes are tried again, up to the size that was agreed when the
- * connection was made.
+ * does not pass either, they are cut to IPv4's. Frames keep this size until the search has found
+ * the largest that passes. Later, larger sizes are tried again, up to the size that was agreed when
+ * the connection was made.
  *
  * Each end does so for the frames that it sends. A probe is answered at its own size, so a size
  * must pass in both directions.
@@ -41,11 +41,11 @@ struct weft_lane_ep;
 #define WEFT_MTU_GRAIN 8u /**< bytes: MTUs in use differ by at least this */
 /** a size fails when N small probes are answered, and none of its own */
 #define WEFT_MTU_SMALL_ACKS 6u
-#define WEFT_MTU_BIG 3u              /**< full probes for each small one */
-#define WEFT_MTU_WAIT_MIN 1000000ull /**< ns between rounds of one size; doubles */
-#define WEFT_MTU_WAIT_FULL 100000000ull
-#define WEFT_MTU_WAIT_STEP 8000000ull /**< for the sizes below the full one */
-/** after this time the largest size that has passed is taken */
+#define WEFT_MTU_BIG 3u                 /**< full probes for each small one */
+#define WEFT_MTU_WAIT_MIN 1000000ull    /**< ns between rounds of one size; doubles */
+#define WEFT_MTU_WAIT_FULL 100000000ull /**< ns, at most, between rounds of the full size */
+#define WEFT_MTU_WAIT_STEP 8000000ull   /**< ns, at most, between rounds of smaller sizes */
+/** ns after which the largest size that has passed is taken */
 #define WEFT_MTU_TIME 2000000000ull
 
 struct weft_mtu_search {

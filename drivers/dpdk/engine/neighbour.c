@@ -196,14 +196,10 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 	if (g != WEFT_VERDICT_OK && g != WEFT_VERDICT_BAD_VERSION)
 		return g;
 	v->src_ip = weft_hosts_number(hosts, &v->ip6->src_addr);
-	return v->src_ip != 0 ? g : WEFT_VERDICT_NOT_OURS; /* connections have all places */
+	return v->src_ip != 0 ? g : WEFT_VERDICT_NOT_OURS; /* 0: connections hold all numbers */
 }
 
-/* ---------------------------------------------------------------- peers that move */
-
-/* A peer may be gone or may have moved: unproven hints, and the proof of a new MAC address. */
-
-/* ---------------------------------------------------------------- challenges */
+/* ---------------------------------------------------------------- peers that move: challenges */
 
 /*
  * A peer's MAC address changes when a gateway takes over for another, a machine moves or a NIC is
@@ -740,7 +736,7 @@ void raw_announce(struct raw_iface *iface)
 
 	weft_arp_probe(&iface->arp, &probe);
 	raw_arp_send(iface, everybody, &probe);
-	/* With IPv6 only hosts at this address get the probe: an advertisement goes to all. */
+	/* A solicitation of IPv6 reaches only hosts with this address; an advertisement, all. */
 	if (iface->rx_filter.six) {
 		probe.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
 		raw_arp_send(iface, everybody, &probe);

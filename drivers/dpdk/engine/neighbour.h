@@ -36,7 +36,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /*
  * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The UDP
- * checksum is verified in any case: there is no other of the header.
+ * checksum is verified in any case: the IPv6 header has no checksum of its own.
  * @param arp  memory for v->arp
  * @return the frame's verdict
  */

@@ -87,7 +87,7 @@ void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt)
 	raw_count(iface, RAW_TX_STALLED);
 }
 
-/* The connection has acknowledged frames, or is over. */
+/* The peer has acknowledged frames, or the connection is over. */
 static void window_grow(struct raw_iface *iface, struct raw_tx *tx, uint32_t to)
 {
 	if (tx->win_frames >= tx->win_whole)
@@ -232,7 +232,7 @@ void raw_share_take_back(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- slots */
 
-/* Frames that were sent and may be retransmitted: from sealing to acknowledgement. */
+/* Frames that were closed (engine/tx.c) and may be retransmitted, until they are acknowledged. */
 
 /*
  * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
@@ -307,8 +307,6 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 }
 
 /* ---------------------------------------------------------------- flushes */
-
-/* Each completes when all frames sent before it are acknowledged. */
 
 /* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp)
@@ -403,7 +401,7 @@ static bool zc_complete(struct raw_zc *zc)
 	if (zc->mem)
 		weft_mem_lane_put(zc->mem);
 	zc->mem = NULL;
-	/* From here on it may be in use for another message, if the port has released it. */
+	/* From here on zc may be in use for another message, if the port has released it. */
 	comp->done(comp, status);
 	return true;
 }

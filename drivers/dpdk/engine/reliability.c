@@ -31,7 +31,7 @@
 /* ---------------------------------------------------------------- timer */
 
 #define LATE_MAX (2ull * WEFT_RTO_MIN)
-#define QUEUE_NS 20000u /* of half a round trip, beyond the least one */
+#define QUEUE_NS 20000u /* half a round trip beyond the least one by this shows a queue */
 
 /*
  * @return the round trip of the slowest path, since a tail may be on any of them. Only paths that

@@ -642,7 +642,7 @@ static __rte_always_inline bool alone_input(struct raw_iface *iface,
 	return true;
 }
 
-/* The most frequent frame: such data in a single buffer. */
+/* The most frequent frame: one for alone_input() or known_input(), in a single buffer. */
 static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	struct weft_frame_view v;
@@ -682,7 +682,7 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 	return len == pkt_len;
 }
 
-/* The most frequent chained frame: such data with one message that can be split. */
+/* The most frequent chained frame: one for known_input() with one message that can be split. */
 static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	struct weft_frame_view v;

@@ -56,7 +56,7 @@ struct raw_seal {
 	const int *keylog; /* NULL: keys are not logged */
 };
 
-/* The exchange, while the connection is made. Memory of keys. */
+/* The exchange, while the connection is made. It has keys, so it is overwritten before free(). */
 struct offer {
 	struct weft_exchange x;            /* initiator */
 	struct weft_exchange_key key;      /* initiator of a further lane */
@@ -550,8 +550,8 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 }
 
 /*
- * The helper that sends it has no key, so it is sealed now. Another key, and another address of the
- * peer, need another one.
+ * The helper that sends GONE has no key, so GONE is sealed now. Another key, or another address of
+ * the peer, needs another GONE.
  */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX])

@@ -53,11 +53,11 @@ bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_k
  */
 uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
 /*
- * Of the connections that HELLOs of one connection of the peer have made, the one of this HELLO. A
- * HELLO with another offer may be a replay, so such connections do not replace each other: only the
- * peer's frames open.
+ * Find the connection that was made for this HELLO. HELLOs of one connection of the peer may have
+ * made several: one with another offer may be a replay, and replaces no connection. Only frames of
+ * the genuine peer can be opened.
  * @param c  the first of them; becomes the one that was found, or NULL
- * @return false: none was found, and frames of another one have opened
+ * @return false: none was found, and one of them is up, or its peer has proven its address
  */
 bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v);
 /* At the cost of one HMAC. The verdict is counted, and a refusal logged. */
@@ -97,8 +97,8 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 /*
  * Verify and decrypt a frame, whose headers are validated.
  * @param plain  the validated plain frame in the result
- * @param spent  set when the connection has to end
- * @return the caller's; NULL: it has been counted as dropped
+ * @param[out] spent  set when the connection has to end: too many tags were wrong
+ * @return the buffer of the plain frame, which the caller frees; NULL: dropped and counted
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
 				 struct weft_frame_view *plain, bool *spent);

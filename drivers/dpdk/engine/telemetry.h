@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/telemetry.h
- * Workers with raw lanes answer on DPDK's telemetry socket: /weft/workers, /weft/lanes,
- * /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters, /weft/help (see weft(7)).
+ * Workers with raw lanes answer on DPDK's telemetry socket: /weft/process, /weft/workers,
+ * /weft/lanes, /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters, /weft/help (see
+ * weft(7)).
  *
  * Requests arrive in threads of DPDK, and are posted to the worker (base/question.h).
  */

@@ -48,7 +48,7 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/* May another frame be sent? Without side effect, except on the hint tx_room. */
+/* May another frame be sent? A refusal is counted, and clears tx_room if the window is full. */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = raw_tx_outstanding(&c->tx);

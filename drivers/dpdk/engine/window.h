@@ -31,7 +31,7 @@ int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
 int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_tx *tx);
 
-/** Called when the limit is reached, or when frames are paced. @return true: one may leave now */
+/** Called when win_bytes are in flight (0 with pacing). @return true: a frame may leave now */
 bool raw_window_paced(struct raw_conn *c);
 /** The rest of raw_window_sent(), once c->tx.cc_left is used up. */
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
@@ -85,7 +85,7 @@ void raw_window_over(struct raw_conn *c);
 
 /** The window is full: a send is refused, until raw_limit_end(). May be called again. */
 void raw_limit_begin(struct raw_conn *c);
-/** Nothing holds its frames back now, or the connection is over. */
+/** Nothing holds the connection's frames back now, or the connection is over. */
 void raw_limit_end(struct raw_conn *c);
 /** A send may find room again. */
 static inline void raw_window_open(struct raw_conn *c)
