@@ -321,8 +321,8 @@ bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now)
 /*
  * Records another reply to a request that has one. The reply is not trusted, but listed: when a
  * peer moves, a neighbour that replies in its name may be faster than the peer. If there are more
- * replies than places, each has the same chance. No host can influence that choice, which depends
- * on the time and a random seed.
+ * replies than places, the first one stays, and each of the others has the same chance. No host can
+ * influence that choice, which depends on the time and a random seed.
  * @return true: this MAC has not replied before
  */
 static bool add_replier(const struct weft_arp_table *t, struct weft_arp_entry *e,

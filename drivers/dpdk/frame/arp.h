@@ -69,8 +69,8 @@ struct weft_arp_entry {
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
 
 /**
- * The table of addresses. Each call below takes the lock for a search of one bucket: none is made
- * per message. A request makes the entry.
+ * The table of addresses. The calls below take the lock for a short search. None is made per
+ * message. A request makes the entry.
  */
 struct weft_arp_table {
 	pthread_mutex_t lock;
@@ -142,8 +142,8 @@ unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
 
 /**
- * Content of an unrequested ARP packet about another host. It is not trusted: it is a reason to
- * query that host.
+ * What an ARP packet states about another host. A hint is not trusted: it is a reason to query that
+ * host.
  */
 struct weft_arp_hint {
 	uint32_t ip;
@@ -162,23 +162,23 @@ bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip);
 
 /**
- * Static neighbour: its address is never requested.
+ * Enter a static neighbour: its address is never requested.
  *
- * @return 0, -EEXIST (another MAC was given for it), -ENOSPC
+ * @return 0; -EEXIST: another MAC was given for @p ip; -ENOSPC: WEFT_ARP_FIXED_MAX; -ENOMEM
  */
 int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
 
 /** Is @p ip a static neighbour? */
 bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 
-/** Forget a reply: the peer behind it is silent and may have moved. */
+/** Forget the MAC of @p ip, unless it is static: the peer is silent and may have moved. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
  * Frames from @p ip come from another MAC than the known one. Forget the known MAC if it is older
  * than WEFT_ARP_FRESH.
  *
- * @return true: it was forgotten
+ * @return true: the MAC was forgotten
  */
 bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
 

@@ -163,7 +163,7 @@ static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *d
 #define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
 
-/** What a send needs to know of such bytes. */
+/** What a send needs to know of the bytes in front of a lane header. */
 struct weft_encap_hdr {
 	uint8_t len;      /**< bytes; the lane header follows */
 	uint8_t l2_len;   /**< Ethernet, with tag */
@@ -198,7 +198,7 @@ void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct wef
 void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
 		       uint16_t src_port, uint16_t dst_port);
 
-/** Put the UDP checksum of a whole IPv6 frame, which has none without it. IPv4 frames keep 0. */
+/** Put the UDP checksum of a whole frame, which IPv6 requires. Without effect on IPv4 frames. */
 void weft_encap_csum6(const struct weft_encap_hdr *e, uint8_t *frame);
 
 /**

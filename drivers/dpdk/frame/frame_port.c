@@ -75,7 +75,7 @@ uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, ui
 			*cursor = 0;
 		port = (uint16_t)(ch->range.first + ((ch->token + at * step) & (size - 1)));
 		if (port == ch->port)
-			continue; /* in a range with the port on which it listens */
+			continue; /* the range includes the port on which this end listens */
 		if (at >= size || !ch->rss ||
 		    weft_rss_queue(ch->rss, ch->peer_ip, ch->ip, ch->peer_port, port) == ch->queue)
 			return port;

@@ -94,7 +94,7 @@ struct weft_path_choice {
  * The next candidate for the source port of @p path. The destination port is always
  * choice->peer_port, and the peer answers with both exchanged.
  *
- * Path 0 keeps the port on which it listens if neither end hashes. The other paths walk through the
+ * Path 0 has the port on which this end listens, if neither end hashes. The others walk through the
  * range in an order that the token determines, so no two paths of a connection get the same port.
  * They take the ports whose answers hash to our queue. After all have been offered, a second round
  * takes any port, since the driver's report of the hash may be wrong.
@@ -318,8 +318,8 @@ struct weft_frame_port {
 	 */
 	struct rte_mempool *pool;
 	/**
-	 * small mbufs: control frames, headers of zero-copy frames, external-buffer segments; data
-	 * room 512, headroom included
+	 * small mbufs: control frames, headers of zero-copy frames, external-buffer segments; at
+	 * least 128 bytes of data room behind the headroom
 	 */
 	struct rte_mempool *hdr_pool;
 	enum weft_lane_link link;

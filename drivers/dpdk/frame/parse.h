@@ -64,10 +64,10 @@ struct weft_rx_filter {
 #define WEFT_RX_PATTERN 64u
 
 /**
- * The first 64 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
- * that matter. They include the beginning of the lane header. Most frames match, and comparing
- * words takes a quarter of the full validation's time. No frame with IPv6 matches: all of those
- * have a UDP checksum that is to be verified.
+ * The first 64 bytes of a DATA frame without a mark and without flags other than ACK_REQ: required
+ * values, and a mask of the bits that matter. They include the beginning of the lane header. Most
+ * frames match, and comparing words takes a quarter of the full validation's time. No frame with
+ * IPv6 matches: all of those have a UDP checksum that is to be verified.
  */
 struct weft_rx_pattern {
 	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
@@ -225,7 +225,7 @@ static inline void weft_frame_head_view(struct weft_frame_view *view,
 	view->flags = weft_get16(hdr->flags); /* at most ACK_REQ */
 }
 
-/** Both in one. @return as weft_frame_head() */
+/** weft_frame_head() and weft_frame_head_view(). @return false: another or an invalid frame */
 static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
@@ -237,7 +237,7 @@ static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const 
 	return hdr != NULL;
 }
 
-/** weft_frame_parse() for the most frequent frames: as above, and for contiguous frames. */
+/** weft_frame_parse_head(), and the check of the messages: all @p len bytes are contiguous. */
 static inline bool weft_frame_parse_data(const struct weft_rx_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
