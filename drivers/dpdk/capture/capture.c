@@ -153,8 +153,6 @@ static void register_commands(void)
 
 /* ---- the captures of a process -------------------------------------------------------------- */
 
-/* The captures of a process, and the lanes that they include. */
-
 /*
  * Protects all that follows. It is taken before the lock of a capture. Lanes take it only to open
  * and close.

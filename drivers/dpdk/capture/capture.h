@@ -50,20 +50,24 @@ void weft_tap_close(struct weft_tap *tap);
  * @return 0, or a negative errno with a sentence
  */
 int weft_capture_start(const char *text, char *why, size_t why_len);
-/** From now on all captures take the frames that match @p expression. */
+/**
+ * From now on all captures take the frames that match @p expression.
+ * @return 0, or a negative errno with a sentence; -ENOENT: no capture is running
+ */
 int weft_capture_refilter(const char *expression, char *why, size_t why_len);
 
 struct weft_capture_state {
 	char file[512], filter[512];
-	char why[256]; /**< < the reason why it has ended; "" = it goes on */
+	char why[256]; /**< the reason why it has ended; "" = it goes on */
 	unsigned int interfaces;
 	uint64_t frames;  /**< records that have been written, or wait to be */
-	uint64_t dropped; /**< < no room in the ring, or in the file */
+	uint64_t dropped; /**< records lost: no room in the ring, or in the file */
 };
 
 /**
  * End all captures of the process; the frames shown until now are in the files then.
  * @param[out] last  the final state of the last one
+ * @return 0; -ENOENT with a sentence: no capture is running
  */
 int weft_capture_stop(struct weft_capture_state *last, char *why, size_t why_len);
 /** State of the capture number @p i. @return false: there is none */

@@ -26,7 +26,7 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len);
 bool weft_capture_file_has_name(int fd, const char *name);
 
 /**
- * Rename NAME to NAME.1, that to NAME.2 and so on, up to NAME.(@p files - 1), which is replaced.
+ * Rename NAME to NAME.1, NAME.1 to NAME.2 and so on. NAME.(@p files - 1) is replaced.
  * @return 0 or a negative errno
  */
 int weft_capture_file_shift_names(const char *name, unsigned int files);

@@ -64,7 +64,10 @@ static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_
 	struct weft_capture_record *rec;
 
 	r->now.seen++;
-	/* A record is contiguous. All records are multiples of 8, so there is room for the word. */
+	/*
+	 * A record is contiguous. All sizes are multiples of 8, so there is room for the size 0
+	 * that marks the end.
+	 */
 	if (r->size - at < need)
 		skip = r->size - at;
 	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||

@@ -50,7 +50,7 @@ int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[W
 	return rc;
 }
 
-/* Expand @prk for label and @hash. */
+/* Expand @p prk for @p label and @p hash. */
 static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t label_len,
 		  const uint8_t hash[WEFT_HASH_LEN], uint8_t out[WEFT_HASH_LEN])
 {
@@ -65,7 +65,7 @@ static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t la
 
 /*
  * Hash of a hello with its version, without the fields that may differ or that are made from it.
- * @share: of the sender, too; Noise adds this itself.
+ * @p share: the sender's share is included; Noise adds it by itself.
  */
 static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t len, bool share,
 		      uint8_t hash[WEFT_HASH_LEN])
@@ -83,8 +83,8 @@ static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t le
 }
 
 /*
- * MAC of a hello. @hello_mac: that of the HELLO which a HELLO_ACK answers, NULL for a HELLO. It
- * makes a HELLO_ACK useless for any other HELLO.
+ * MAC of a hello. @p answered: the MAC of the HELLO that a HELLO_ACK answers, so that the HELLO_ACK
+ * is useless for any other HELLO; NULL for a HELLO.
  */
 static int hello_mac(const struct weft_exchange_key *key, uint8_t version, uint8_t type,
 		     const uint8_t *answered, const void *body, size_t len,
@@ -104,7 +104,7 @@ static int hello_mac(const struct weft_exchange_key *key, uint8_t version, uint8
 	return rc;
 }
 
-/* The secrets of @from: those of Noise, or the root key three times. */
+/* Derive the results. @p from: the secrets of Noise, or the root key three times. */
 static int derive_secrets(const struct weft_exchange_secrets *from,
 			  const uint8_t hello[WEFT_HASH_LEN], const uint8_t ack[WEFT_HASH_LEN],
 			  struct weft_exchange_secrets *out)
@@ -280,7 +280,7 @@ const char *weft_hello_verdict_text(enum weft_hello_verdict verdict)
 
 /* ------------------------------------------------------------------ the responder's HELLO_ACK */
 
-/* Read the initiator's message and write our own one into @h. */
+/* Read the initiator's message and write our own one into @p h. */
 static int answer_noise(const struct weft_exchange_key *key, uint8_t version, const void *hello,
 			size_t len, struct weft_seal_hello *h,
 			const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out)

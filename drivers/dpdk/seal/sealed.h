@@ -61,9 +61,9 @@ struct weft_sealed_conf {
 	enum weft_seal_mode mode;
 	bool initiator;
 	unsigned int slots; /**< paths of the connection, up to WEFT_SEALED_SLOTS_MAX */
-	/** that a key may seal; 0 = WEFT_SEALED_KEY_FRAMES, which is the most */
+	/** frames that one key may seal; 0 = WEFT_SEALED_KEY_FRAMES, which is the most */
 	uint64_t key_frames;
-	uint64_t key_due;    /**< frames; at most key_frames */
+	uint64_t key_due;    /**< frames after which a new key is due; at most key_frames */
 	uint64_t key_due_ns; /**< age of a key; 0 = no limit */
 	uint64_t bad_tags;   /**< at which the connection ends */
 	uint64_t now;
@@ -111,8 +111,8 @@ unsigned int weft_sealed_seal(const struct weft_cipher *c, struct weft_sealed_op
 			      unsigned int num);
 
 /**
- * Verify and decrypt frames. Nothing of a frame may be used unless its verdict is WEFT_SEALED_OK;
- * the bodies of others have been overwritten.
+ * Verify and decrypt frames. Nothing of a frame may be used unless its verdict is WEFT_SEALED_OK:
+ * the bodies of others may have been overwritten, too.
  * @return number of frames that are valid
  */
 unsigned int weft_sealed_open(const struct weft_cipher *c, struct weft_sealed_op *ops,

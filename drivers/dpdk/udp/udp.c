@@ -58,7 +58,7 @@ static void set_iface(const struct weft_udp *u, int fd)
 		set(fd, IPPROTO_IP, IP_UNICAST_IF, index);
 }
 
-/* No datagram is cut. The kernel's own idea of the path's MTU is ignored: the engine searches. */
+/* No datagram is fragmented. The kernel's path MTU is ignored: the engine searches for one. */
 static void set_family_options(const struct weft_udp *u, int fd)
 {
 	if (!u->fp.hosts) {
@@ -158,7 +158,7 @@ struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port)
 	return NULL;
 }
 
-/* Binds a free port of the range, in a whole block of it. */
+/* Binds a free port in one of the whole blocks (of WEFT_UDP_PORTS ports) of the range. */
 static int bind_range(struct weft_udp *u, const struct weft_udp_opts *o, uint16_t *port)
 {
 	uint32_t first = RTE_ALIGN_CEIL((uint32_t)o->first, WEFT_UDP_PORTS) / WEFT_UDP_PORTS;
@@ -490,7 +490,7 @@ static int make_pools(struct weft_udp *u, const struct weft_udp_opts *o, char *w
 	return -ENOMEM;
 }
 
-/* Is this the address that was given, or one that is taken without any? */
+/* Is this the address that was given? Without a given one: may the lane have this address? */
 static bool is_chosen(const struct weft_udp_iface *i, const struct weft_udp_opts *o)
 {
 	if (!IN6_IS_ADDR_UNSPECIFIED(&o->ip6))

@@ -146,7 +146,7 @@ static void copy_frame(struct weft_udp *u, const struct weft_udp_way *way, const
 	deliver(u, m, way, len);
 }
 
-/* The frames have another length than the buffers: all bytes in one place, and then in frames. */
+/* The frames have another length than the buffers: copy all bytes to one place, then to frames. */
 static void reshape(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 		    const struct datagram *d)
 {
@@ -247,7 +247,7 @@ static bool read_error(struct msghdr *h, struct weft_udp_error *e)
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
 		if (m->cmsg_level == IPPROTO_IPV6 && m->cmsg_type == IPV6_RECVERR) {
 			memcpy(&err, CMSG_DATA(m), sizeof(err));
-			/* Of IPv6 the sender of the error is not known here by a number. */
+			/* The sender's IPv6 address has no number: the destination replaces it. */
 			e->from_ip = e->way.dst_ip;
 			return code_of_icmp6(&err, &e->code);
 		}
@@ -487,9 +487,10 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 /*
  * Sending. Frames of one way (addresses, ports, TOS) and length that follow each other leave as one
  * message, which the kernel or the NIC cuts into datagrams (UDP_SEGMENT); only the last may be
- * shorter. Several messages leave by one system call. A message that is cut behind a router is lost
- * as a whole where a frame of it is too long, so only frames of data share one: the engine's probes
- * for the MTU are alone, and so is each frame to a host with a raw lane. The kernel copies the
+ * shorter. Several messages leave by one system call. A router inside this host may forward a
+ * message before it is cut, and drops all of it if one frame is too long for the next link. So only
+ * frames of data share a message: the engine's probes for the MTU are alone, and so is each frame
+ * to a host with a raw lane. The kernel copies the
  * bytes, so a frame's buffers, and user memory that it refers to, are free when the call returns.
  *
  * A socket without room is a full ring: the engine tries again. All other errors lose the frame, as

@@ -174,7 +174,7 @@ struct weft_udp_icmp {
 	uint8_t quote[WEFT_UDP_QUOTE];
 } __attribute__((packed, aligned(2)));
 
-/** Build it with @p len quoted bytes. @return bytes of the frame */
+/** Build the ICMP packet with @p len quoted bytes. @return bytes of the frame */
 static inline uint32_t weft_udp_icmp(const struct weft_udp_error *e, uint32_t len,
 				     struct weft_udp_icmp *f)
 {
