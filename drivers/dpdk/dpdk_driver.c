@@ -59,7 +59,7 @@ static bool is_given(const char *text)
  * handling of such processes has to be started, and ports must have no owner (port/ethdev.h).
  */
 
-/* rte_pdump_init() reserves it; it exists if the application has called that before. */
+/* rte_pdump_init() reserves this memzone: it exists if the application has called that before. */
 #define PDUMP_MEMZONE "rte_pdump_stats"
 
 static int pdump_no_answer(const struct rte_mp_msg *msg, const void *peer)
@@ -107,8 +107,8 @@ static void serve_dumpcap(void)
 }
 
 /*
- * Once the EAL is up, before ports are opened: let them capture. A log line contains the command,
- * or the reason why they can't attach. Any number of calls, from any thread.
+ * Once the EAL is up, before ports are opened: let dpdk-dumpcap attach. A log line contains the
+ * command, or the reason why it can't attach. Any number of calls, from any thread.
  */
 static void pdump_serve(void)
 {
@@ -278,7 +278,7 @@ static void give_hint(struct weft_frame_port *port, unsigned int paths)
 		weft_debug("dpdk:%s: %s", port->name, text);
 }
 
-/* Open the engine on @port, and its tap. An error closes the port. */
+/* Open the engine on @p port, and its tap. An error closes the port. */
 static int open_engine(const struct weft_lane_driver *driver, struct weft_frame_port *port,
 		       struct weft_raw_conf *rc, const struct weft_lane_open *open,
 		       struct weft_lane_iface **iface, char *why, size_t why_len)

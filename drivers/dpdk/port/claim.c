@@ -288,7 +288,7 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
 
 /*
  * Backlog of a claim's socket. A process that queries the owner connects to it. The connection is
- * never accepted, and stays in the backlog until that is full.
+ * never accepted, and keeps its place in the backlog.
  */
 #define QUEUE 4096
 /*

@@ -562,7 +562,7 @@ static int init_in_folder(const char *folder, int argc, char **argv)
 	return rc;
 }
 
-/* Did the user name a device, or choose the log output? */
+/* Did the user name a device, choose the log output, or bind a NIC to a driver for DPDK? */
 static bool wants_log(int count, char *const *words)
 {
 	static const char *const names[] = {"allow", "vdev", "log-level", "syslog", "help"};

@@ -284,7 +284,7 @@ static int dev_start(struct weft_port_dev *d, char *why, size_t why_len)
 	int rc;
 
 	if (d->limits.memif) {
-		/* A sender that copies nothing frees slots late, so the ring shows less. */
+		/* A zero-copy client returns slots late: its ring does not show new frames. */
 		d->memif.no_wait = d->num_queues > 1 || d->limits.no_extbuf;
 		/* A client whose server does not run yet starts later. */
 		weft_memif_start(&d->memif);

@@ -20,8 +20,8 @@
 
 #define TABLE_LEN (WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot))
 /*
- * Descriptors are closed in the order of their numbers, the last one first, and closing packet
- * sockets takes the kernel a while. So the pipe has a high number.
+ * When a process ends, the kernel releases its files from the highest descriptor down, and needs
+ * time for packet sockets. The pipe has a high number, so that it is closed before them.
  */
 #define FD_HIGH 900
 

@@ -207,7 +207,7 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 #define KICK_AFTER_US 20
 
 /*
- * Is it bound to the interface and a member of a fanout group, as the PMD's sockets and no
+ * Is the socket bound to the interface and a member of a fanout group, as the PMD's sockets and no
  * sniffer's?
  */
 static bool is_pmd_socket(int fd, unsigned int if_index)

@@ -21,7 +21,10 @@ struct weft_nic_env {
 /** Fill in the folders of this machine, and the state of its EAL, which is up. */
 void weft_nic_env_here(struct weft_nic_env *env);
 
-/** A PCI address in the kernel's form ("0000:05:00.0"), from that or from "05:00.0". */
+/**
+ * Write a PCI address in the kernel's form, "0000:05:00.0", also if @p text is "05:00.0".
+ * @return false: @p text is no PCI address
+ */
 bool weft_nic_address(const char *text, char address[16]);
 
 /**

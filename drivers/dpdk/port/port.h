@@ -158,8 +158,8 @@ struct weft_port_dev {
 	bool started;
 	bool timers;       /* started by port/event.c */
 	bool shared;       /* other processes may receive the same frames */
-	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise them */
-	char no_intr[300]; /* the reason why it has none */
+	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise RX interrupts */
+	char no_intr[300]; /* the reason why there are no RX interrupts */
 	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
 	int *claims;       /* port/ports.c */
 	unsigned int num_claims;
@@ -187,13 +187,13 @@ struct weft_port {
 	uint32_t life_seen;          /* of *dev->life */
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
-	/* Packet socket only: bytes charged to the socket, and their limit; see port/kernel.c. */
-	bool tail; /* frames may wait in the ring for another send() */
-	uint32_t sock_used;
-	uint32_t sock_limit;
-	uint32_t unproven; /* frames given since the kernel is known to have taken all */
+	/* Packet socket only: see port/kernel.c. */
+	bool tail;           /* frames may wait in the ring for another send() */
+	uint32_t sock_used;  /* bytes charged to the socket */
+	uint32_t sock_limit; /* of sock_used */
+	uint32_t unproven;   /* frames given since the kernel is known to have taken all */
 	uint32_t unproven_max;
-	bool stuck; /* the kernel did not take them */
+	bool stuck; /* the kernel did not take frames that it was given */
 	uint64_t last_tx_tsc;
 	uint64_t kick_cycles;
 	uint32_t polls;

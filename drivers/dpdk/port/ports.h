@@ -31,7 +31,7 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
  * weft_port_devs, their queues and the pools (port/ethdev.c).
  */
 extern pthread_mutex_t weft_port_lock;
-/** the open ones; NULL = not open */
+/** the open ports, by number; NULL = not open */
 extern struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 
 void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN]);

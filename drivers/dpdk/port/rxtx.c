@@ -45,9 +45,9 @@
  * lost interrupt.
  */
 
-#define BLIND_FIRST 50000u
-#define BLIND_MOST 1000000u
-#define LONG 100000000u
+#define BLIND_FIRST 50000u  /* ns: the first value of weft_port_intr.blind, */
+#define BLIND_MOST 1000000u /* and the largest one */
+#define LONG 100000000u     /* ns */
 /*
  * A sleep that ran out although a frame had arrived has lost an interrupt. Interrupts are trusted
  * again after N + 1 of them have arrived with frames.
@@ -359,11 +359,9 @@ static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return got;
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* The operations of an open port follow. None of them waits. */
 
-/* The operations of an open port. None of them waits. */
-
-/* ---- hardware and memory -------------------------------------------------------------------- */
+/* ---- operations: hardware and memory -------------------------------------------------------- */
 
 static uint16_t port_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {

@@ -154,9 +154,9 @@ void weft_port_unsteer(struct weft_port *p)
 /* ---- several queues ------------------------------------------------------------------------- */
 
 /*
- * Ports with several queues: frames are distributed by flow rules if the port takes them
- * (port/spread.c), else by the port's hash. This file reads the parameters of the hash that the
- * driver reports; connections search suitable UDP ports (engine/path_probe.c).
+ * Ports with several queues: frames are distributed by flow rules if the port takes them, else by
+ * the port's hash. The functions here read the parameters of the hash that the driver reports;
+ * connections search suitable UDP ports (engine/path_probe.c).
  */
 
 /* frames that arrived at another worker's queue and wait for the right one */

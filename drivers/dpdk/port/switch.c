@@ -28,7 +28,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_switch_place place;
 static bool joined;
-/* The port belongs to this process while this is open. */
+/* The port belongs to this process while this descriptor is open. */
 static int grant_fd = -1;
 
 const char *weft_switch_socket(const char *conf)

@@ -60,7 +60,7 @@ const struct weft_switch_place *weft_switch_place_of(const char *resource);
 /** Ports of a switch at most: each has a bit of a word, and a share of the UDP ports. */
 #define WEFT_SWITCH_PORTS 64u
 
-/** All share one MAC and one IP address: a frame belongs to the owner of its UDP port. */
+/** All ports share one MAC and one IP address: a frame belongs to the owner of its UDP port. */
 #define WEFT_SWITCH_F_SINGLE 0x1u
 /** The switch has an uplink to a network: frames leave the host. */
 #define WEFT_SWITCH_F_UPLINK 0x2u

@@ -400,7 +400,7 @@ static void run_and_post(void *arg)
 	sem_post(&w->done);
 }
 
-/* Run @p fn in that thread and wait for it; run it here if no alarm can be set. */
+/* Run @p fn in the interrupt thread and wait for it; run it here if no alarm can be set. */
 static void run_and_wait(struct weft_memif *mi, void (*fn)(void *arg))
 {
 	struct wait w = {.mi = mi, .fn = fn};

@@ -78,7 +78,7 @@ void weft_memif_disarm(struct weft_memif *mi);
  * frame stays in the ring until the sender's next tail probe.
  *
  * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's.
- * The owner does not use the ring while the connection is removed (see above).
+ * The owner does not use the ring while the connection is removed: the comment of memif.c.
  */
 
 struct weft_memif_ring;

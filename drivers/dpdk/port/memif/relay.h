@@ -3,8 +3,8 @@
  * @file port/memif/relay.h
  * A relay between DPDK's memif and the peer on the control socket.
  *
- * The PMD of DPDK 22.11 has three faults there. A server may send HELLO to a client which has left
- * in the meantime. Then it closes a socket that the EAL's interrupt thread still polls, and the EAL
+ * The PMD of DPDK 22.11 has three faults. A server may send HELLO to a client which has left in the
+ * meantime. Then the PMD closes a socket that the EAL's interrupt thread still polls, and the EAL
  * aborts the process (or SIGPIPE ends it). A client that is refused waits for ever; the server's
  * port may not be started yet, or may not have noticed that its last client is gone. When a peer
  * ends, the PMD unmaps the rings in the interrupt thread, while the thread that polls the port may
