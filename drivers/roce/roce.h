@@ -222,7 +222,7 @@ struct roce_qpns {
 
 /** How a device wakes a sleeping owner: roce_cq.c. */
 struct roce_notify {
-	struct ibv_comp_channel *channel; /* NULL = it can't */
+	struct ibv_comp_channel *channel; /* NULL = the device has none */
 	/* a notification of the next completion is requested */
 	bool requested;
 	uint64_t empties; /* iface->empties at that request */

@@ -67,7 +67,7 @@ static inline void roce_due_within(uint64_t now, uint64_t *due, uint64_t ns)
 		*due = now + ns;
 }
 
-/* Of lanes. */
+/* Members of weft_lane_ops. */
 int roce_wait_fd(struct weft_lane_iface *base);
 int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void roce_disarm(struct weft_lane_iface *base);

@@ -31,7 +31,7 @@
  * ports that stay down, devices that do not complete their requests.
  */
 
-#define SLOW_NS 5000000 /* between two checks */
+#define SLOW_NS 5000000 /* ns between two checks for events of the device */
 
 /*
  * All lanes of the iface fail. The callbacks may destroy lane_eps, so each iteration starts at the

@@ -341,7 +341,7 @@ static void ud_get_address(struct weft_lane_iface *base, void *buf)
 
 #define BOOT_V1 1u /* variant: RoCE v1 */
 
-/* The key is derived from the boot address; the path MTU is learned later. */
+/* Without the key, which peers derive from the iface id; the path MTU is learned later. */
 static void ud_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	struct ud_iface *u = ud_iface_of(base);

@@ -33,8 +33,8 @@
 #define SHM_VERSION 3u
 
 /** shm_ctl.sleeping: the events that must wake the owner of the receiving end. */
-#define SHM_WAKE_RECORD 1u /* a record for it */
-#define SHM_WAKE_HEAD 2u   /* space in the other ring, to which it writes */
+#define SHM_WAKE_RECORD 1u /* a record in this ring */
+#define SHM_WAKE_HEAD 2u   /* space in the other ring, to which this owner writes */
 
 /** Words of one direction, on separate lines: each is written by one side, except sleeping. */
 struct shm_ctl {

@@ -50,8 +50,8 @@ struct weft_cc_ops {
 	 */
 	void (*on_timeout)(struct weft_cc *cc, unsigned int tries, uint64_t now);
 	/**
-	 * Frames that were sent once, before the first of these timeouts, have arrived. So the
-	 * network lost nothing: the peer was silent.
+	 * Frames that were sent only once, before the first of the timeouts in a row, have
+	 * arrived. So the network lost nothing: the peer was silent.
 	 */
 	void (*on_spurious)(struct weft_cc *cc);
 	/**
@@ -164,8 +164,8 @@ struct weft_cc_delay {
 	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
 	/** window before the outage in this silence; 0 = none yet */
 	uint32_t undo_window;
-	uint32_t undo_most;  /**< start_most before it */
-	uint8_t undo_mode;   /**< mode before it */
+	uint32_t undo_most;  /**< start_most before that outage */
+	uint8_t undo_mode;   /**< mode before that outage */
 	uint32_t srtt;       /**< ns: mean of the last few samples */
 	uint8_t full_wait;   /**< rounds until full_new goes into full */
 	uint32_t full_new;   /**< ns: largest queueing of these rounds so far */

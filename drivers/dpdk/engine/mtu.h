@@ -67,7 +67,7 @@ struct weft_mtu_search {
 
 enum weft_mtu_result {
 	WEFT_MTU_GOES_ON,
-	WEFT_MTU_FOUND,  /**< it is s->lo */
+	WEFT_MTU_FOUND,  /**< the frame size to use is s->lo */
 	WEFT_MTU_NARROW, /**< small probes pass, but no frame of s->least or more */
 };
 

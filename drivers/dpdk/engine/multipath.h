@@ -34,7 +34,7 @@ struct raw_multi_path {
 	uint8_t use_tries;
 	uint16_t last_id; /* of the last probe */
 	uint16_t use_id;  /* of the newest USE, sent (initiator) or accepted (responder) */
-	uint8_t probes;   /* probes; the wait between two grows with their number */
+	uint8_t probes;   /* since the path last worked for long; each makes the next wait longer */
 	uint8_t strikes;  /* frames in a row that did not arrive in time */
 	bool is_late;
 };

@@ -382,7 +382,7 @@ void raw_zc_released(void *addr, void *opaque)
 
 	(void)addr;
 	if (unlikely(!zc->iface))
-		return; /* see raw_zc_destroy() */
+		return; /* see free_chunks() */
 	zc_waits_no_more(zc);
 	STAILQ_INSERT_TAIL(&zc->iface->zc.released, zc, link);
 }
@@ -515,7 +515,10 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 	}
 }
 
-/* A PMD that holds mbufs after its queue was closed calls back: such a chunk must not be freed. */
+/*
+ * A PMD may hold mbufs even after its queue was closed, and release them later: raw_zc_released()
+ * then reads zc->iface. So a chunk with a message in such an mbuf is never freed.
+ */
 static void free_chunks(struct raw_iface *iface)
 {
 	struct zc_chunk *chunk, *next;

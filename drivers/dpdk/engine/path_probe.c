@@ -208,8 +208,9 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define STRETCH 32u
 #define LIMIT_NS 12000000u /* of live_clock: for the whole measurement */
 /*
- * On a long path two pings have to do: the responder measures with the second one. The search for
- * the frame size took a round trip at least, and has a limit of its own.
+ * A path is long if its round trip takes LONG_NS. Two pings have to do there: the responder
+ * measures with the second one. The whole measurement may take LONG_TRIPS of the round trips that
+ * the search for the frame size saw; that search has a limit of its own.
  */
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
@@ -381,7 +382,7 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 	uint64_t now;
 
 	if (!c->hs)
-		return; /* it has arrived late */
+		return; /* a late probe: the handshake is over */
 	m = &c->hs->measure;
 	if (kind == WEFT_FRAME_PROBE_PING) {
 		now = clock_now(c->iface);

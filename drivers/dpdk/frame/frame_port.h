@@ -384,7 +384,7 @@ static inline void weft_frame_port_link_text(struct weft_frame_port *port, char 
 	X(tx_failed, "udp.tx_failed", "Frames lost by an error of the kernel (no route, down).") \
 	X(tx_too_long, "udp.tx_too_long", "Frames lost: longer than the interface's MTU.")       \
 	X(tx_no_port, "udp.tx_no_port", "Frames lost: another socket has the path's port.")      \
-	X(rx_calls, "udp.rx_calls", "System calls that received.")                               \
+	X(rx_calls, "udp.rx_calls", "System calls that received datagrams.")                     \
 	X(rx_empty, "udp.rx_empty", "System calls to receive that found nothing.")               \
 	X(rx_datagrams, "udp.rx_datagrams", "Datagrams received.")                               \
 	X(rx_copied, "udp.rx_copied", "Datagrams received that were copied once more.")          \

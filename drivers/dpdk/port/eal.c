@@ -431,8 +431,8 @@ static void add_word(struct command *c, const char *word)
 }
 
 /*
- * Without files a killed process leaves no hugepages behind, and no process waits for its lock. But
- * a secondary process (dpdk-dumpcap) attaches through files.
+ * Without files a killed process leaves no hugepages behind, and no process waits for the lock of
+ * another. But a secondary process (dpdk-dumpcap) attaches through files.
  */
 static void choose_memory(struct command *c, bool dumpcap, int count, char *const *words)
 {

@@ -43,7 +43,7 @@ struct weft_port_opts {
 	bool no_extbuf;
 	/** The lane's address, host order; 0 = link-local. Workers on one port have the same. */
 	uint32_t ip;
-	/** Instead an IPv6 address. With 64 bits of prefix and 0 behind: made from the MAC. */
+	/** ip6 is the address, not ip. With prefix6 64, lower bits of 0 are made from the MAC. */
 	bool six;
 	uint8_t ip6[16];
 	uint8_t prefix6;

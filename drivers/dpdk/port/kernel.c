@@ -435,7 +435,7 @@ int weft_xdp_arm(const struct weft_port *p)
 {
 	struct pollfd fd = {.fd = p->sock, .events = POLLIN};
 
-	/* The application may have closed it: the number may refer to another file. */
+	/* The application may have closed the port: the number may refer to another file. */
 	return p->sock >= 0 && !weft_port_has_ended(p->dev) && poll(&fd, 1, 0) > 0 &&
 			       fd.revents & POLLIN
 		       ? -EBUSY

@@ -30,7 +30,7 @@ struct weft_local {
 	long size; /**< number of these processes */
 };
 
-/** From the variables of Open MPI, Hydra, MVAPICH, PALS, Flux and Slurm. */
+/** Read the environment variables of Open MPI, Hydra, MVAPICH, PALS, Flux and Slurm. */
 void weft_local_find(struct weft_local *local);
 
 struct weft_pick {

@@ -40,7 +40,7 @@ enum weft_exchange_kind {
 #define WEFT_EXCHANGE_AES128_GCM 1u
 #define WEFT_KEY_ID_LEN 8u
 
-/** Offsets in the body of a sealed HELLO, or HELLO_ACK, and its length at least. */
+/** The body of a sealed HELLO or HELLO_ACK: offsets of cookie and exchange, and least length. */
 #define WEFT_EXCHANGE_COOKIE 64u
 #define WEFT_EXCHANGE_AT 72u
 #define WEFT_EXCHANGE_BODY 152u

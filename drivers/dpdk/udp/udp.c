@@ -365,7 +365,10 @@ static int udp_wait_fd(struct weft_frame_port *fp)
 	return weft_udp_of(fp)->epoll;
 }
 
-/* A datagram that is in a socket keeps the descriptor readable. */
+/*
+ * Only frames received already prevent sleeping: a datagram in a socket keeps the descriptor
+ * readable.
+ */
 static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
 {
 	(void)within;
