@@ -279,7 +279,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define MEAN_TARGETS 3u /* only other flows keep a longer mean queue */
 #define MEAN_NS 50000000u
 #define MEAN_ROUNDS 24u
-#define MEAN_FRAMES 4u /* window, at most */
+#define MEAN_FRAMES 4u /* of the window, at most: with more the queue may be its own */
 #define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
 
 /*

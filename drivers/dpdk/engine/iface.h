@@ -412,9 +412,10 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp;  /* see engine/neighbour.c; live_clock */
-	uint64_t hint_next; /* live_clock; see engine/neighbour.c */
-	/* live_clock: for all senders, for each bucket of senders */
+	/* Times by live_clock; engine/neighbour.c has the rules. */
+	uint64_t move_arp;  /* next ARP request for a moved peer */
+	uint64_t hint_next; /* next query of a peer because of a hint */
+	/* next search for the connection of a short quote: of all senders, of a bucket of them */
 	uint64_t quote_next, quote_by[RAW_QUOTERS];
 	uint64_t announce_at; /* live_clock of the next announcement of this iface */
 	uint8_t announced;    /* number of announcements */

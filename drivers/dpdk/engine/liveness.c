@@ -233,7 +233,7 @@ void raw_port_look(struct raw_iface *iface)
 
 /* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
-#define LAST_LOOK_TRIPS 5u /* at least: each lane is queried, and then this one */
+#define LAST_LOOK_TRIPS 5u /* round trips, at least: each lane is queried, and then this one */
 
 /*
  * Called by another thread, while the owner computes: the iface's times are those of its last

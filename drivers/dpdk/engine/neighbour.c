@@ -428,7 +428,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 #define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */
 #define GONE_NS 300000000ull  /* of silence after its host has reported that the peer is gone */
-#define GONE_TRIPS 5u         /* the same, at least */
+#define GONE_TRIPS 5u         /* round trips that this silence has at least */
 #define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
 #define ANNOUNCE_NS 100000000ull
 

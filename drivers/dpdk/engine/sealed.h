@@ -24,7 +24,7 @@
 #include "seal/exchange.h"
 #include "weft_build.h"
 
-/* All connections of an iface with a job key are sealed. The cipher, the key, and the mode: */
+/* State of an iface with a job key, whose connections are all sealed: cipher, key and mode. */
 struct raw_seal;
 
 /* What a connection of such an iface needs: the exchange while it is made, and then its keys. */
@@ -60,7 +60,7 @@ uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EX
  * @return false: none was found, and one of them is up, or its peer has proven its address
  */
 bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v);
-/* At the cost of one HMAC. The verdict is counted, and a refusal logged. */
+/* Validate a HELLO, at the cost of one HMAC. The verdict is counted, and a refusal logged. */
 enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 					       const struct weft_frame_view *v);
 /*

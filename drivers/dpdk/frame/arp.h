@@ -221,7 +221,7 @@ uint32_t weft_lane_link_local(const uint8_t mac[6]);
 /** Can a host have this address on a network? */
 bool weft_ip6_is_unicast(const uint8_t ip[16]);
 
-/** Of hosts on one link only, fe80::/10. */
+/** Is the address valid on one link only (fe80::/10)? */
 static inline bool weft_ip6_is_link_local(const uint8_t ip[16])
 {
 	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;

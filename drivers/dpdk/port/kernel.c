@@ -369,7 +369,7 @@ static bool is_xdp_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
 }
 
-/* Calls fn() for each socket. Without /proc there are none, and no frame wakes the owner. */
+/* Call fn() for each AF_XDP socket. Without /proc none is found, and no frame wakes the owner. */
 static void for_each(void (*fn)(int fd, void *arg), void *arg)
 {
 	DIR *dir = opendir("/proc/self/fd");

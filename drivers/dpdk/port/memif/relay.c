@@ -24,8 +24,8 @@
 
 #include "base/thread.h"
 
-#define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
-#define FDS_MAX 4       /* with one descriptor at most */
+#define MESSAGE_MAX 512 /* bytes; memif's messages have 128 */
+#define FDS_MAX 4       /* descriptors of a message; memif's have one at most */
 #define BACKLOG 64      /* a client's connect() sleeps when the backlog is full */
 
 /* One connection. It may exist for a short time after its port has ended it. */
