@@ -190,11 +190,11 @@ struct weft_lane_boot_ops {
 /* ------------------------------------------------------------------ messages and completions */
 
 /**
- * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
- * progress(), ep_reap() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be
- * repeated over another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused
- * access without a reason; -EFAULT: a fault of local memory; or the error of the lane.
- * msg/endpoint.h translates it.
+ * Completion of a zero-copy send, a flush or a native operation. The lane uses it until done()
+ * runs, inside progress(), ep_reap(), ep_destroy() or close(). @p status is 0; -ECANCELED: not
+ * carried out, and may be repeated over another lane; -EKEYREJECTED: the peer has no such key;
+ * -EACCES: the device refused access without a reason; -EFAULT: a fault of local memory; or the
+ * error of the lane. msg/endpoint.h translates it.
  */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);
@@ -630,11 +630,16 @@ struct weft_lane_ops {
 	uint32_t (*ep_best_msg)(const struct weft_lane_ep *lane_ep);
 	/** Human-readable text about the lane_ep: peer, state, RTT. */
 	void (*ep_print)(struct weft_lane_ep *lane_ep, char *buf, size_t size);
+	/** Pass each counter of the iface to @p cb: name without the iface's, and value. */
 	void (*counters)(struct weft_lane_iface *iface, weft_lane_counter_cb cb, void *arg);
+	/**
+	 * Close the iface and free it. Completions whose memory the hardware still held run in the
+	 * call, with -ECANCELED.
+	 */
 	void (*close)(struct weft_lane_iface *iface);
 };
 
-#define WEFT_LANE_IDLE 1
+#define WEFT_LANE_IDLE 1 /**< ep_flush(): nothing is outstanding */
 
 /** Base of an open iface; the driver embeds it as its first member and fills ops, attr and name. */
 struct weft_lane_iface {

@@ -39,11 +39,12 @@
  *  - **fork()**: a child may use no object of its parent, and may create contexts of its own. A
  *    child that closes, destroys or deregisters an object of its parent changes nothing, and the
  *    call returns 0.
- *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_request_cancel(),
- *    weft_ep_close(), weft_worker_destroy(). They may post and cancel operations, free requests,
- *    create endpoints, and close them, the endpoint of the callback included. Progress inside a
- *    callback does nothing and returns 0; destroying the worker there is refused, with a log line.
- *    Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
+ *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_worker_wait(),
+ *    weft_wait(), weft_request_cancel(), weft_ep_close(), weft_worker_destroy(). They may post and
+ *    cancel operations, free requests, create endpoints, and close them, the endpoint of the
+ *    callback included. Progress inside a callback does nothing and returns 0; destroying the
+ *    worker there is refused, with a log line. Callbacks of a *datatype* may do none of this: see
+ *    struct weft_generic_ops.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -84,7 +85,7 @@ extern "C" {
  */
 #define WEFT_INIT(...) WEFT_INIT_LIST(__VA_ARGS__, )
 
-/** Before anonymous unions, which C99 has as an extension only. */
+/** Stands before an anonymous union: a C99 compiler then gives no warning of the extension. */
 #if defined(__GNUC__)
 #define WEFT_EXTENSION __extension__
 #else
@@ -116,7 +117,7 @@ WEFT_API const char *weft_build_info(void);
  */
 WEFT_API const char *weft_strerror(int status);
 
-/** Level of a log line. `WEFT_LOG_LEVEL` is the last one that is written. */
+/** Level of a log line. `WEFT_LOG_LEVEL` names the last of these levels that is written. */
 enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
 
 /**
@@ -169,7 +170,7 @@ WEFT_API int weft_config_read(struct weft_config **config);
 /**
  * Set one option by name, with or without the `WEFT_` prefix, from text. A removed option has no
  * effect, and the log reports it.
- * @return 0, -ENOENT for an unknown name, -EINVAL for a malformed value
+ * @return 0, -ENOENT for an unknown name, -EINVAL for a malformed value, -ENOMEM
  */
 WEFT_API int weft_config_modify(struct weft_config *config, const char *name, const char *value);
 
@@ -234,15 +235,16 @@ struct weft_context_params {
  * affinity, whatever cores the EAL assigns to its own threads.
  * @param params  NULL = defaults
  * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable), -EACCES (other users may
- *   use the file of WEFT_JOB_KEY), -ENOTSUP (a job key, and a build that cannot seal), or the error
- *   of opening that file
+ *   use the file of WEFT_JOB_KEY), -EPERM (WEFT_JOB_KEY is in the environment of a program with
+ *   more rights than its user), -ENOTSUP (a job key, and a build that cannot seal), or the error of
+ *   opening that file, or the file of WEFT_KEYLOG
  */
 WEFT_API int weft_context_create(const struct weft_context_params *params,
 				 struct weft_context **ctx);
 
 /**
- * Destroy a context. While workers or registrations of it exist, the call returns -EBUSY and does
- * nothing. NULL is allowed.
+ * Destroy a context. NULL is allowed.
+ * @return 0; -EBUSY while workers or registrations of the context exist, and nothing has changed
  */
 WEFT_API int weft_context_destroy(struct weft_context *ctx);
 
@@ -250,10 +252,13 @@ struct weft_context_attr {
 	size_t size;
 	uint64_t features;
 	const char *name;           /**< of struct weft_context_params; the context owns it */
-	unsigned int num_resources; /**< interfaces that a worker could open */
+	unsigned int num_resources; /**< interfaces that a worker could open; not the loopback */
 };
 
-/** Fill @p attr (its `size` must be set). Lane drivers of `WEFT_LANES` are started for it. */
+/**
+ * Fill @p attr (its `size` must be set). The call starts the lane drivers of `WEFT_LANES`, which
+ * look for their resources. @return 0 or -EINVAL
+ */
 WEFT_API int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr);
 
 /** Print the configuration a context runs with. */
@@ -277,8 +282,9 @@ struct weft_worker_params {
 	const char *lanes;
 	/**
 	 * A peer connected and no endpoint here was waiting for it. The application becomes the
-	 * owner of @p ep and must close it. weft_ep_modify() gives it an error callback and user
-	 * data; without, operations and weft_ep_query() report a later failure.
+	 * owner of @p ep and must close it. weft_ep_modify() gives the endpoint an error callback
+	 * and user data. Without an error callback, operations and weft_ep_query() report a later
+	 * failure.
 	 *
 	 * NULL: such endpoints belong to the library. They receive, weft_ep_create() to that worker
 	 * adopts one, and the library frees them when the peer closes. Completions have ep == NULL
@@ -306,8 +312,10 @@ struct weft_worker_params {
 
 /**
  * Create a worker and open its interfaces.
- * @return 0; -ENODEV when no lane at all could be opened; -EINVAL for a malformed lane list; -EBUSY
- * when a port is taken by another worker and cannot steer; -ENOMEM
+ * @return 0; -ENODEV when no lane at all could be opened, or fewer than WEFT_MIN_LANES; -EINVAL for
+ *   a malformed lane list; -EBUSY when a port is taken by another worker and cannot steer; another
+ *   error of the driver if a lane requested by name cannot be opened (the log has the reason);
+ *   -ENOMEM
  */
 WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
 				struct weft_worker **worker);
@@ -385,6 +393,7 @@ WEFT_API void weft_worker_signal(struct weft_worker *worker);
  * @param[out] address  release with weft_worker_release_address() @return 0, -ENOMEM
  */
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
+/** Free an address of weft_worker_get_address(). NULL is allowed. */
 WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *address);
 
 /** The maximum length of a boot address, in bytes. */

@@ -40,8 +40,8 @@ struct weft_listener_params {
  * number nor their silence delays the worker, and the worker's progress is not needed for it. A
  * client gets the address; its endpoint is reported by the accept_cb of the worker.
  *
- * Bounds: 16 clients at once; a client beyond that takes the place of the host with most clients
- * (IPv6: of the same /64). Each client has 5 s.
+ * Bounds: 16 clients at once. A further one takes the place of a client that has its reply, else of
+ * one of the host (IPv6: the /64) with the most clients. Each client has 5 s.
  *
  * @param params         NULL = defaults
  * @param[out] listener  the worker owns it; weft_worker_destroy() ends it

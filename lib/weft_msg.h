@@ -80,7 +80,8 @@ struct weft_datatype {
 
 /** Result of a finished operation. */
 struct weft_completion {
-	size_t size; /**< set by the provider of the struct */
+	/** set by the caller that passes the struct; in a callback by the library */
+	size_t size;
 	/**
 	 * 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ...
 	 */

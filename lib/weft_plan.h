@@ -37,13 +37,14 @@ WEFT_API int weft_plan_read(const struct weft_config *config, FILE *in, const ch
 			    struct weft_plan **plan, char *why, size_t why_len);
 /** The plan that an endpoint follows now. Thread of its worker. @return 0, -ENOTCONN, -ENOMEM */
 WEFT_API int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **plan);
+/** Free a plan. NULL is allowed. */
 WEFT_API void weft_plan_destroy(struct weft_plan *plan);
 
 enum weft_plan_format {
 	WEFT_PLAN_TABLE = 0, /**< boxes, with the lanes and the threshold below */
 	WEFT_PLAN_CSV =
 		1, /**< min,max,protocol,lanes,shares,version; then lines threshold.NAME=VALUE */
-	WEFT_PLAN_TEXT = 2, /**< text */
+	WEFT_PLAN_TEXT = 2, /**< a sentence for each range of sizes, then lanes and threshold */
 };
 
 /**
@@ -69,10 +70,11 @@ WEFT_API int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size
 			     unsigned int index, struct weft_proto_info *info);
 
 /**
- * Operation by name ("tag_send"), or the name of one (NULL when there is none). @return the
- * operation, or -EINVAL
+ * Operation by name ("tag_send"; "fadd" and "cswap" are WEFT_OP_AMO_FETCH). @return the operation,
+ * or -EINVAL
  */
 WEFT_API int weft_op_find(const char *name);
+/** @return the name of an operation, static storage; NULL = there is no such operation */
 WEFT_API const char *weft_op_name(enum weft_op op);
 
 #ifdef __cplusplus

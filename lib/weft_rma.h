@@ -72,6 +72,7 @@ WEFT_API int weft_mem_deregister(struct weft_mem *mem);
  * @return 0; -EACCES when the memory was registered without rights for peers; -EINVAL; -ENOMEM
  */
 WEFT_API int weft_rkey_pack(struct weft_mem *mem, void **blob, size_t *length);
+/** Free a blob of weft_rkey_pack(). NULL is allowed. */
 WEFT_API void weft_rkey_release_blob(void *blob);
 
 /**
