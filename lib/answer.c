@@ -206,8 +206,6 @@ static size_t answer_command(const char *command, char out[WEFT_ANSWER_SIZE])
 
 /* ------------------------------------------------------------------ socket */
 
-/* Clients, and the helper thread (answer.h). */
-
 #define BACKLOG 16
 #define SWEEP_AGE_S 60
 #define COMMAND_MAX 1024
@@ -239,7 +237,7 @@ static bool reply_client(int fd, size_t len)
 	return send(fd, server.out, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
 }
 
-/* The first message is the same as DPDK's. */
+/* Send the first message, in the form of DPDK's telemetry socket. */
 static bool greet_client(int fd)
 {
 	int len = snprintf(server.out, sizeof(server.out),
@@ -383,7 +381,7 @@ static void forget_server(void)
 
 /* ------------------------------------------------------------------ workers */
 
-/* There is a question for the worker. Helper thread. */
+/* Called by the helper thread when a question for the worker is posted. */
 static void wake_worker(void *arg)
 {
 	struct weft_worker *w = arg;

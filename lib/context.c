@@ -26,8 +26,6 @@
 
 /* ------------------------------------------------------------------ the job key */
 
-/* The job key of a context: given by the program, or read from the file of WEFT_JOB_KEY. */
-
 static int job_key_read(const char *path, uint8_t key[WEFT_JOB_KEY_LEN])
 {
 	bool remote = false;
@@ -68,7 +66,7 @@ static int job_key_check(const struct weft_conf *conf, bool has_key)
 	return 0;
 }
 
-/* With a key only: without one there is nothing to log. */
+/* Open the file of WEFT_KEYLOG, if one is set. Called with a job key only. */
 static int open_keylog(struct weft_conf *conf)
 {
 	char why[512];
@@ -140,8 +138,6 @@ static void job_key_release(struct weft_conf *conf)
 }
 
 /* ------------------------------------------------------------------ contexts */
-
-/* Contexts: configuration, the drivers of the configured lanes, and their resources. */
 
 #define FEATURES                                                                      \
 	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \
@@ -465,7 +461,7 @@ static pthread_mutex_t added_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct weft_lane_driver *added[WEFT_LANE_DRIVERS_MAX];
 static unsigned int num_added;
 
-/* Number @p i of all there are; NULL past the last. */
+/* Driver number @p i: those of the build, then those that were added; NULL = past the last. */
 static const struct weft_lane_driver *driver_at(unsigned int i)
 {
 	if (i < NUM_BUILT_IN)
@@ -508,7 +504,7 @@ int weft_recorder_write(const char *reason, char *text, size_t text_len)
 	return -ENOENT;
 }
 
-/* As WEFT_LANES and worker addresses have it. */
+/* Can WEFT_LANES and worker addresses contain this name of a driver? */
 static bool name_is_good(const char *name)
 {
 	size_t n = name ? strlen(name) : 0;

@@ -122,7 +122,10 @@ int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const 
 	return 0;
 }
 
-/* Captures get each message, and wire-up may still be under way: both have the callback above. */
+/*
+ * Take no message while a capture records messages, or before the lane is up: the driver then
+ * passes each message to weft_worker_recv().
+ */
 unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct weft_lane_msg *msgs,
 				    unsigned int num)
 {

@@ -215,7 +215,7 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 /* ------------------------------------------------------------------ connects */
 
 #define HOST_MAX 255u
-/* After this time the worker ends a connect whose thread still resolves the name. */
+/* Time past the end of a connect after which the worker ends it: its thread resolves the name. */
 #define LATE_NS 200000000u
 
 struct connect {
@@ -356,8 +356,8 @@ static void connect_run(void *arg)
 /* ------------------------------------------------------------------ in the worker */
 
 /*
- * The thread of the connect does not use the worker afterwards.
- * @return true: it is done, and the result is ours; false: the thread frees it
+ * The thread of the connect does not use the worker after this call.
+ * @return true: the connect is done, and the caller frees it; false: its thread frees it
  */
 static bool detach(struct weft_worker *w, struct connect *c)
 {
@@ -406,7 +406,7 @@ static void abandon(struct weft_worker *w, struct connect *c, int status, const 
 	struct weft_connect_params p = c->params;
 	char why[600];
 
-	/* Read before detach(): the thread may free it then. It does not write host and port. */
+	/* Read before detach(): the thread may free it then. Host and port do not change. */
 	snprintf(why, sizeof(why), "%s port %u: %s", c->host, c->tcp.port, what);
 	if (detach(w, c))
 		connect_free(c);
@@ -489,7 +489,7 @@ static void insert(struct weft_connects *all, struct connect *c)
 static struct connect *connect_alloc(struct weft_worker *w, const struct weft_connect_params *p)
 {
 	uint64_t timeout = w->ctx->conf->lane.connect_timeout_ns;
-	/* a week is for ever */
+	/* s; a longer wait counts as a week, so that no time overflows */
 	uint64_t wait = p->wait > 604800 ? 604800 * (uint64_t)WEFT_TCP_SECOND
 			: p->wait > 0    ? (uint64_t)(p->wait * 1e9)
 					 : 0;

@@ -294,7 +294,7 @@ static void report_select(const struct weft_ep_config *config, unsigned int set,
 	}
 }
 
-/* A choice that takes this part longer than the model's is reported. */
+/* A choice is reported if it takes this factor times the time of the model's choice, or more. */
 #define COSTLY 1.2
 
 /* The protocol that carries this length, and its time in us; NULL = none does. */
@@ -312,8 +312,8 @@ static const struct weft_proto *costed(const struct weft_model *m,
 }
 
 /*
- * The threshold that the user has set, where the model makes another choice for sends of this
- * length. @p model: with the model's own threshold in its place
+ * Report that the user's threshold makes sends of @p length bytes slower than the model's own
+ * choice would. @p model: the model with its own threshold in place of the user's
  */
 static void report_cost(const struct weft_ep_config *config, unsigned int set,
 			const struct weft_model *model, size_t value, size_t length,
@@ -339,7 +339,7 @@ static void report_cost(const struct weft_ep_config *config, unsigned int set,
 	cb(text, cb_arg);
 }
 
-/* Of the lengths that the worker has sent, the mean of each class. */
+/* Report costs for the mean length of the worker's sends, in each class of lengths. */
 static void report_costs(const struct weft_worker *w, const struct weft_ep_config *config,
 			 unsigned int set, void (*cb)(const char *text, void *arg), void *cb_arg)
 {

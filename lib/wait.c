@@ -31,7 +31,7 @@
 #define SLEEP_MIN_NS 50000u
 /* The maximum number of waits that skip polling after polls without result. */
 #define SPIN_SKIP_MAX 64u
-/* The kernel's clock and the platform's, over the longest sleep. */
+/* The most by which the kernel's clock and the platform's differ over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u
 #define NEVER UINT64_MAX
 /* A thread that waits until roused sleepers have left checks again for signals after this time. */
@@ -219,7 +219,10 @@ void weft_wait_disarm(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
 
-	/* The thread may have waited for a core since it woke: a frame of that time is not late. */
+	/*
+	 * Check again: since the timer expired, the thread may have waited for a core. A frame of
+	 * that time does not show that a wake-up was lost.
+	 */
 	wait->by_timer = wait->by_timer && wait_events(wait, 0) == 1;
 	wait->others =
 		w->multi && (wait->sleepers > 0 || !pthread_equal(wait->armer, pthread_self()));
@@ -235,7 +238,7 @@ static bool are_leaving(const struct weft_wait *wait)
 	return wait->roused && wait->sleepers > 0;
 }
 
-/* The event is mostly empty. */
+/* Read the eventfd, which does not block: mostly it has no event. */
 static void empty_event(struct weft_wait *wait)
 {
 	uint64_t count;
@@ -561,7 +564,7 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 	weft_worker_lock(w);
 	wait->by_timer = rc == 1;
 	rc = rc > 0 ? 0 : rc;
-	wait->armer = pthread_self(); /* its progress call is its own */
+	wait->armer = pthread_self(); /* its own progress call follows: it rouses no other thread */
 	if (rc == 0 && wait->roused)
 		rc = -EALREADY;
 	leave_sleepers(wait);

@@ -85,7 +85,7 @@ extern "C" {
  */
 #define WEFT_INIT(...) WEFT_INIT_LIST(__VA_ARGS__, )
 
-/** Stands before an anonymous union: a C99 compiler then gives no warning of the extension. */
+/** In front of an anonymous union: a C99 compiler then gives no warning of the extension. */
 #if defined(__GNUC__)
 #define WEFT_EXTENSION __extension__
 #else

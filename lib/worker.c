@@ -476,12 +476,12 @@ void weft_worker_destroy(struct weft_worker *w)
 /* ------------------------------------------------------------------ progress */
 
 /*
- * An awake worker did not poll for this time: its program computed, or had no core. As in the raw
- * lane engine, which discards round trips measured across such a pause.
+ * A progress call is late if an awake worker did not poll for this time: its program computed, or
+ * had no core. The engine of raw lanes discards round trips measured across such a pause.
  */
 #define LATE_NS 200000u
 
-/* The lanes have been polled. */
+/* Count a late progress call, after @p ns. @p work: its lanes had messages or acknowledgements. */
 static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t ns, bool work)
 {
 	w->count.late++;

@@ -128,7 +128,10 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, cons
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	rc = weft_tx_start(req);
-	/* If the message has begun, its first piece, with the header, is sent. */
+	/*
+	 * Without memory for a copy of the header the send is undone. A message that has begun is
+	 * not undone, and needs no copy: its first piece, which has the header, is sent.
+	 */
 	if (rc == WEFT_INPROGRESS && (req->flags & WEFT_REQ_PENDING) && !req->send.am.copy &&
 	    copy_header(req) && weft_tx_undo(req))
 		return -ENOMEM;
@@ -166,8 +169,6 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *am, const
 }
 
 /* ------------------------------------------------------------------ retained data */
-
-/* Data of active messages that handlers retain, or that is still at the sender. */
 
 /* Free the message's credit. */
 static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
@@ -279,7 +280,7 @@ int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, voi
 
 /* ------------------------------------------------------------------ ends */
 
-/* Hook: the user has closed the endpoint, so that retained messages' data will not be received. */
+/* Hook: the user has closed the endpoint, so the data of retained messages will not be received. */
 static void am_closing(struct weft_msg_ep *me)
 {
 	struct weft_am_data *d;
@@ -630,8 +631,8 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 		    d->header_length == a.header_length)
 			return d;
 		/*
-		 * Pieces of an aborted message are dropped silently; others contradict earlier
-		 * ones.
+		 * A piece of an aborted message is dropped silently. Any other piece that comes
+		 * here contradicts earlier pieces of its message.
 		 */
 		if (!d->error)
 			me->mw->count.mismatch++;
@@ -682,7 +683,7 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload
 		me->mw->count.mismatch++;
 		return;
 	}
-	/* ABORT may be the first that comes of the message. */
+	/* ABORT may arrive before any piece of its message. */
 	if (!d && (!may_come(me, &a, seq) || !(d = put_ahead(me, &a, seq))))
 		return;
 	d->error = (int16_t)-weft_get32(abort->status);

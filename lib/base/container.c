@@ -279,7 +279,7 @@ struct weft_ival_block {
 	struct weft_ival v[];
 };
 
-/* An interval's place. */
+/* The place of an interval: a block, and an index in it. */
 struct place {
 	uint32_t b, i;
 };
@@ -316,7 +316,7 @@ static uint64_t block_end(const struct weft_ivals *s, uint32_t b)
 	return s->dir[b]->v[s->dir[b]->num - 1].hi;
 }
 
-/* The block with the first interval that ends at or after @lo; the last one when there is none. */
+/* The block with the first interval that ends at or after @p lo; the last one if there is none. */
 static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
 {
 	uint32_t a = 0, b = s->blocks - 1u;
@@ -335,7 +335,7 @@ static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
 	return a;
 }
 
-/* The first interval that ends at or after @lo, or the place behind the last one. */
+/* The first interval that ends at or after @p lo, or the place behind the last one. */
 static struct place find(const struct weft_ivals *s, uint64_t lo)
 {
 	uint32_t k = find_block(s, lo), a = 0, b = s->dir[k]->num;
@@ -372,7 +372,7 @@ static void drop_block(struct weft_ivals *s, uint32_t b)
 	s->blocks--;
 }
 
-/* Merge two neighbour blocks if the result has room left. */
+/* Merge two neighbour blocks if both together fit into half a block. */
 static void join_blocks(struct weft_ivals *s, uint32_t b)
 {
 	struct weft_ival_block *to, *from;
@@ -432,7 +432,7 @@ static int first_block(struct weft_ivals *s)
 	return 0;
 }
 
-/* The upper half of a full block goes to a new one behind it. */
+/* Move the upper half of a full block to a new block behind it. @return 0 or an error */
 static int split(struct weft_ivals *s, uint32_t b)
 {
 	const uint32_t half = WEFT_IVAL_BLOCK / 2;

@@ -131,8 +131,8 @@ struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key
  */
 struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key);
 /**
- * The first entry at or behind bucket @p *from, which the call advances: to visit or remove all
- * entries.
+ * The first entry at or behind bucket @p *from, which becomes the bucket of that entry. For loops
+ * that remove each entry: the entry is returned again until it is removed. NULL = none
  */
 struct weft_table_node *weft_table_any(const struct weft_table *t, uint32_t *from);
 /** Free the memory of the table, not the entries. */

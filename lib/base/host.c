@@ -217,7 +217,7 @@ static inline uint64_t counter_now(void)
 	return clk.base_ns + (uint64_t)(((u128)(ticks() - clk.start) * clk.mult) >> 32);
 }
 
-/* The counter is not used, or not yet. */
+/* The time while the CPU's counter is not in use; starts to use it when its rate is known. */
 static __attribute__((noinline)) uint64_t system_now(void)
 {
 	uint64_t now;

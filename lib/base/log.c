@@ -170,7 +170,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 void weft_log_block(const char *text, size_t length)
 {
 	if (write(log_fd, text, length) < 0)
-		return; /* as above */
+		return; /* a failed write of the log is ignored */
 }
 
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)

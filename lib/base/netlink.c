@@ -134,7 +134,7 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 		.rtm_family = (unsigned char)family,
 		.rtm_dst_len = (unsigned char)(len * 8),
 		.rtm_src_len = (unsigned char)(len * 8),
-		/* Without it, IPv4 takes any address for one on the link of the interface. */
+		/* Without this flag IPv4 treats any address as one on the interface's own link. */
 		.rtm_flags = family == AF_INET ? RTM_F_FIB_MATCH : 0,
 	};
 	struct weft_netlink n;
@@ -146,7 +146,7 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 	weft_netlink_add(&n, RTA_SRC, src, len);
 	weft_netlink_add(&n, RTA_OIF, &if_index, sizeof(if_index));
 	err = weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &device);
-	/* With a source address, IPv6 takes the interface for a preference only. */
+	/* For IPv6 the interface is only a preference if there is a source address: compare it. */
 	if (err == 0)
 		return family == AF_INET || device == if_index;
 	return err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL;

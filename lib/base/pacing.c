@@ -35,7 +35,7 @@ static bool end_span(struct weft_rate *r, uint64_t now)
 	begin_span(r);
 	if (!counts)
 		return false;
-	/* The first sample replaces the nominal rate, which is no measurement. */
+	/* The first sample has half of the weight at least: the nominal rate is no measurement. */
 	if (r->seen == 0 && share < 0.5)
 		share = 0.5;
 	r->rate += (is - r->rate) * share;

@@ -471,7 +471,7 @@ static void serve(struct weft_tcp_server *s, struct place *p, bool ready, uint64
 
 /* ------------------------------------------------------------------ server */
 
-/* @return ms until the first deadline, rounded up, at most @ms; -1 = no limit */
+/* @return ms until the first deadline, rounded up, at most @p ms; -1 = no limit */
 static int timeout_of(const struct weft_tcp_server *s, uint64_t now, int ms)
 {
 	uint64_t due = s->accept_at > now ? s->accept_at : UINT64_MAX, left;

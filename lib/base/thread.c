@@ -202,7 +202,7 @@ static void count_streak(struct weft_lock *l, uint32_t self)
 
 void weft_lock_contended(struct weft_lock *l, uint32_t self)
 {
-	/* A waiting thread that takes it clears `yields`. */
+	/* Give way: the waiting thread that takes the lock clears `yields`. */
 	for (unsigned int i = 0; i < GIVE_WAY_LOOKS && load(&l->waiting) != 0; i++) {
 		if (load(&l->yields) != self)
 			break;
@@ -361,7 +361,10 @@ static void *run_worker(void *arg)
 	return arg;
 }
 
-/* With the lock: a thread waits for each call that may begin, or the bound is reached. */
+/*
+ * With the lock. Start a thread if more calls may begin than threads are idle, up to the bound.
+ * @return 0, or an error: there is no thread at all
+ */
 static int start_threads(void)
 {
 	unsigned int room = LONG_THREADS - long_running;

@@ -69,9 +69,9 @@ size_t weft_address_size(const struct weft_address *a);
 size_t weft_address_pack(const struct weft_address *a, void *buf);
 
 /**
- * A hash of the worker, its secret, and its interfaces with their network addresses. It is equal
- * for all addresses of one worker. It differs if the address contains another worker's interfaces,
- * or one interface more.
+ * A keyed hash of the worker's secret, and of its interfaces with their network addresses. It is
+ * equal for all addresses of one worker. It differs if the address contains another worker's
+ * interfaces, or one interface more.
  */
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
 

@@ -206,7 +206,10 @@ static void cut_blanks(char *s)
 	s[n] = '\0';
 }
 
-/* A value without quotes ends before a comment, or with the line. A character precedes it. */
+/*
+ * Cut a value without quotes before its comment. In front of @p value there is at least a '=', so
+ * p[-1] exists.
+ */
 static void read_plain(char *value)
 {
 	char *p;
@@ -291,8 +294,6 @@ bool weft_config_file_next(struct weft_config_file *file, struct weft_config_lin
 }
 
 /* ------------------------------------------------------------------ values */
-
-/* Values of options: text to field and back. */
 
 static inline void *field(const struct weft_conf *conf, const struct weft_option *opt)
 {

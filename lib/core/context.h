@@ -23,13 +23,13 @@
 /* ------------------------------------------------------------------ remote keys */
 
 /*
- * Remote keys of registered memory: finds the memory of a key from the wire, and invalidates a key
- * immediately when it is revoked.
+ * The table of remote keys of registered memory. It finds the memory of a key from the wire. A key
+ * is invalid as soon as it is revoked.
  *
- * Keys are 64 random bits. The low bits of a key select one slot in each level. Levels are only
- * added, never removed, so threads of other workers look keys up without a lock. A thread that uses
- * the memory is counted in the slot (enter, leave). Revoking a key waits for the copies that are
- * under way.
+ * A key has 64 bits, random or chosen by the application. Its low bits select one slot in each
+ * level. Levels are only added, never removed, so threads of other workers look keys up without a
+ * lock. A thread that uses the memory is counted in the slot (enter, leave). Revoking a key waits
+ * for the copies that are under way.
  */
 
 struct weft_mem;

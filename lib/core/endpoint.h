@@ -47,7 +47,7 @@ struct weft_ep_events {
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
 	/** The endpoint is up, and no further lane will be added. */
 	void (*settled)(struct weft_ep *ep);
-	/** The first message on a lane is no wire-up message, so the lane is up. */
+	/** A message of another layer has overtaken the wire-up message that attaches its lane. */
 	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
 };

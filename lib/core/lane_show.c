@@ -20,8 +20,8 @@ struct shown {
 _Atomic unsigned int weft_lanes_shown;
 
 /*
- * A lane without frames. Its worker's thread opens, closes and finds it; other threads set
- * `wanted`.
+ * An interface without frames. Its worker's thread opens, closes and finds the entry; other threads
+ * set `wanted`.
  */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
@@ -64,7 +64,7 @@ static void want(void *arg, bool yes)
 {
 	struct shown_lane *l = arg;
 
-	/* Relaxed: as above. */
+	/* Relaxed: the flag and the counter are only hints. */
 	if (atomic_exchange_explicit(&l->wanted, yes, memory_order_relaxed) == yes)
 		return;
 	if (yes)
@@ -73,7 +73,7 @@ static void want(void *arg, bool yes)
 		atomic_fetch_sub_explicit(&weft_lanes_shown, 1, memory_order_relaxed);
 }
 
-/* Relaxed: under the lock. */
+/* Take a free place for the interface; NULL = none is free. Relaxed: the caller holds the lock. */
 static struct shown_lane *take_place(const struct weft_lane_iface *iface)
 {
 	unsigned int i;

@@ -358,7 +358,7 @@ static size_t repeat_ext(const void *msg, size_t n, void *piece)
 	return n ? EXT_LENGTH + n : 0;
 }
 
-/* Nothing is validated yet: any other id behind EXT is no valid message, or cannot be split. */
+/* The message is not validated yet. Any other id behind EXT is invalid, or cannot be split. */
 static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 {
 	if (x->id != WEFT_WIRE_FRAG && x->id != WEFT_WIRE_FRAG_SYNC)
@@ -422,7 +422,10 @@ static size_t am_head(const struct weft_wire_am_frag *f)
 	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
 }
 
-/* The message behind EXT then begins where EXT was, and EXT begins in the room. */
+/*
+ * Recast the message behind EXT. The piece begins where EXT was, so EXT moves in front of it, into
+ * the room.
+ */
 static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
 {
 	struct weft_wire_ext x = *at;

@@ -151,8 +151,9 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
 #define WEFT_RKEY_WORKERS 64
 
 /*
- * The bytes before are the same in every version, so that a peer of another version gets an answer
- * that names both, and a damaged address is distinguished from one of another version.
+ * The bytes before these fields are the same in every version. So a peer of another version gets a
+ * reply that names both versions, and a damaged address is distinguished from one of another
+ * version.
  */
 static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "same in every version");
 static_assert(offsetof(struct weft_wire_address, worker_id) == 16, "same in every version");

@@ -65,7 +65,7 @@ struct weft_wait {
 	unsigned int spin_skip, spin_backoff;
 };
 
-/** A sleeping thread makes a progress call, and waits on. Any thread; without the lock. */
+/** Wake a sleeping thread for one progress call; it waits on afterwards. Any thread; not locked. */
 void weft_wait_nudge(struct weft_worker *w);
 /** Rouse sleeping threads, because a call has changed state that they may wait for. Locked. */
 void weft_wait_rouse(struct weft_worker *w);

@@ -107,8 +107,8 @@ static struct weft_regcache_entry *table_find(const struct weft_regcache_table *
 	struct weft_regcache_entry *e = NULL;
 
 	/*
-	 * For local use any entry will do; an entry whose key goes to a peer must allow exactly
-	 * this.
+	 * Local use accepts an entry of any kind. An entry whose key goes to a peer must allow
+	 * exactly this access.
 	 */
 	if (kind == WEFT_REGCACHE_LOCAL)
 		last = WEFT_REGCACHE_KINDS - 1;
@@ -408,7 +408,7 @@ void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *s
 
 /* ------------------------------------------------------------------ get, put */
 
-/* For one operation. */
+/* Register for one operation: the registration is not stored. */
 static int get_once(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		    struct weft_mem **mem)
 {
@@ -489,7 +489,7 @@ static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *ou
 	return true;
 }
 
-/* Do idle entries have at least @bytes? */
+/* Do idle entries have at least @p bytes? */
 static bool has_idle(struct weft_regcache *rc, size_t bytes)
 {
 	const struct weft_regcache_entry *e;
@@ -506,7 +506,7 @@ static bool has_idle(struct weft_regcache *rc, size_t bytes)
 }
 
 /*
- * Locked memory is exhausted: evict entries of @bytes, as far as there are any. rc->slow is held.
+ * Locked memory is exhausted: evict entries of @p bytes, as far as there are any. rc->slow is held.
  */
 static void give_back(struct weft_regcache *rc, size_t bytes)
 {
@@ -557,7 +557,7 @@ static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_ent
 	bool kept;
 
 	pthread_mutex_lock(&rc->lock);
-	/* Memory was unmapped in the meantime: it may have been this range. */
+	/* If memory was unmapped in the meantime, it may have been this range. */
 	kept = events == rc->events;
 	if (kept)
 		replace_covered(rc, e);

@@ -112,8 +112,8 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 }
 
 /*
- * Constants, or a file mapped for reading, can be sent, and read by peers. Only a use that must
- * write there is refused.
+ * Register with LOCAL_WRITE, or without it if the memory is read-only and the use permits that:
+ * constants, or a file mapped for reading, can be sent, and peers can read them.
  */
 static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 			   struct weft_mem_lane **out, char *why, size_t why_len)
@@ -192,8 +192,8 @@ static void registration_failed(const struct weft_mem *mem, const struct weft_la
 	bool news = is_news(mem->ctx, iface, err);
 
 	/*
-	 * A caller that registers memory gets the error each time; registering on the fly has a
-	 * fallback.
+	 * A program that registers memory gets a line for each failure. Registering on the fly
+	 * has a fallback, and one line for each kind of error.
 	 */
 	if (!mem->on_the_fly && may_lack(iface))
 		weft_warn("%s: cannot register %zu bytes at %p: %s. This lane copies them",

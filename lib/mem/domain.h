@@ -40,7 +40,7 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
 		   double *growth);
 
-/** No iface of the context is open any more. */
+/** Free the list of domains. No iface of the context is open any more. */
 void weft_mem_domains_free(struct weft_context *ctx);
 
 /** A new iface of a worker: all registrations are made with its domain, too. */

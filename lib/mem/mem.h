@@ -69,8 +69,8 @@ void weft_mem_put_dead(struct weft_mem *mem);
 /**
  * A registration of all of @p mem whose keys allow peers exactly @p remote, and are not those that
  * the user sends to peers. For a registration by weft_mem_get() with @p remote it is @p mem itself.
- * For one of the user it is made at the first call and exists as long as @p mem. Any thread; takes
- * the context's lock.
+ * For one of the user it is made at the first call, and exists as long as @p mem, or until
+ * weft_mem_unexport() with @p dead. Any thread; takes the context's lock.
  * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
  * @return to be released by weft_mem_unexport(); NULL = it cannot be registered with this right,
  * which is logged as by weft_mem_get()

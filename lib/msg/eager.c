@@ -29,7 +29,7 @@ static struct weft_wire_eager tagged_header(const struct weft_request *req)
 	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
 }
 
-/* The common first fields of all headers of active messages. */
+/* The first fields of a header of an active message, which all kinds of headers share. */
 static struct weft_wire_am am_header(const struct weft_request *req)
 {
 	const struct weft_req_am *a = &req->send.am;
@@ -48,7 +48,7 @@ static void add_user(const struct weft_request *req, struct weft_head *h)
 	h->length = (uint16_t)(h->length + a->header_length);
 }
 
-/* @return by how many bytes the header has moved */
+/* Put EXT in front of the header, if the message needs it. @return bytes of EXT, or 0 */
 static size_t add_ext(const struct weft_request *req, struct weft_head *h)
 {
 	struct weft_wire_ext x;
@@ -247,7 +247,7 @@ static void cost_whole(const struct weft_model *m, const struct weft_proto_key *
 	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){l->latency, 0}, "data", NULL);
 	weft_curve_once(cv, WEFT_STAGE_RECV_CPU, (struct weft_linear){l->recv_overhead, 0},
 			"take in", NULL);
-	/* A handler gets the bytes in the lane's buffer. */
+	/* Active messages are not copied: a handler gets the bytes in the lane's buffer. */
 	if (!(WEFT_OPS_AM >> key->op & 1))
 		weft_curve_once(cv, WEFT_STAGE_RECV_COPY,
 				(struct weft_linear){0, 1 / m->conf.bcopy_bw},

@@ -154,7 +154,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 	return true;
 }
 
-/* A close has no caller to which it could report this, and must not end early for it. */
+/* Take the modules' errors for a flush. A close takes them, too, but reports none of them. */
 static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	int status;
@@ -341,7 +341,7 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 	const struct weft_msg_worker *mw = worker->msg;
 	bool busy = !TAILQ_EMPTY(&mw->later);
 
-	/* Incoming messages will bring room or credit to most of the queues, but not to all. */
+	/* Most queues continue with a message that wakes the worker, but some need a poll. */
 	if (!TAILQ_EMPTY(&mw->ready))
 		*soon = true;
 	WEFT_EACH_MODULE(m, mw, busy)

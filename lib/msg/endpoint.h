@@ -21,7 +21,7 @@ void weft_msg_fail_later(struct weft_msg_ep *me, int status, const char *why);
 
 static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 {
-	/* Sends whose buffers a lane still holds use it, too. */
+	/* Sends whose buffers a lane still holds use the endpoint's state, too. */
 	if (--me->refs == 0 && TAILQ_EMPTY(&me->ops))
 		weft_msg_ep_destroy(me);
 }
@@ -37,7 +37,7 @@ void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module)
 int weft_msg_worker_init(struct weft_worker *worker);
 /** All receives end, all messages are dropped; sends end when the lanes close. Callbacks run. */
 void weft_msg_worker_stop(struct weft_worker *worker);
-/** After the lanes have closed: the last callbacks, and the memory. */
+/** After the lanes have closed: run the last callbacks, and free the memory. */
 void weft_msg_worker_fini(struct weft_worker *worker);
 int weft_msg_ep_init(struct weft_ep *ep);
 /**
@@ -58,7 +58,11 @@ void weft_msg_ep_down(struct weft_ep *ep);
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
-/** Is there work to do at once? @p soon: set when there is work that may be able to go on. */
+/**
+ * Is there work to do at once?
+ * @param[in,out] soon  set to true if queues wait for something that no event may report: progress
+ *   must be called again after a short sleep
+ */
 bool weft_msg_busy(const struct weft_worker *worker, bool *soon);
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
 

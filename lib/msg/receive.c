@@ -167,7 +167,8 @@ void weft_credit_send(struct weft_msg_ep *me)
 	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
 
 	/*
-	 * Without room, or behind too many replies, it is sent later with the values of that time.
+	 * If no lane has room, or too many replies wait, CREDIT is sent later, with the values of
+	 * that time.
 	 */
 	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
 					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
@@ -199,9 +200,10 @@ void weft_credit_look(struct weft_msg_ep *me)
 }
 
 /*
- * The window that the peer reports because it had to shrink it. Totals only grow, and so do the
- * totals of matched messages. So of two messages with the same total, the one with the smaller
- * window is the later one.
+ * Read the window's size, which a peer that has shrunk its window reports in CREDIT. CREDIT
+ * messages may overtake each other. The total of credit is the window and all bytes matched so
+ * far, and neither the total nor the bytes matched ever fall. So of two messages with the same
+ * total, the one with the smaller window is the later one.
  */
 static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
 {
@@ -266,7 +268,7 @@ void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more)
  * for each endpoint and a limit for all (WEFT_RX_RANGES_LIMIT).
  */
 
-/* The endpoint with the most ranges of this worker; @me unless another one has more. */
+/* The endpoint with the most ranges of this worker; @p me unless another one has more. */
 static struct weft_msg_ep *most_fragmented(struct weft_msg_ep *me)
 {
 	struct weft_msg_ep *most = me;
@@ -280,7 +282,7 @@ static struct weft_msg_ep *most_fragmented(struct weft_msg_ep *me)
 }
 
 /*
- * May @me have its ranges? Endpoints with more may have to fail for it: at the end of progress,
+ * May @p me have its ranges? Endpoints with more may have to fail for it: at the end of progress,
  * since callers here expect no other endpoint to fail.
  */
 static bool ranges_room(struct weft_msg_ep *me)

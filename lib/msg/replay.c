@@ -106,8 +106,8 @@ static uint8_t *bytes_of(const struct weft_replay *r)
 }
 
 /*
- * The receiver counts PUTs, so it is sent as two halves: the second one behind the first. @return 0
- * or an error
+ * Split a PUT that is too long into two halves, the second one behind the first. The receiver
+ * counts PUTs, and each half counts as half a PUT. @return 0 or an error
  */
 static int halve_put(struct weft_msg_ep *me, struct weft_replay *r)
 {

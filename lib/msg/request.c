@@ -166,7 +166,10 @@ static inline void call_back(struct weft_request *req)
 
 void weft_request_complete(struct weft_request *req, int status)
 {
-	/* Lanes that close report the operations that they still held, under the context's lock. */
+	/*
+	 * Lanes that close report the operations that they still held. The context's lock is held
+	 * then, so callbacks run later.
+	 */
 	if (__builtin_expect(req->mw->fini, 0)) {
 		weft_request_complete_later(req, status);
 		return;
@@ -296,7 +299,7 @@ int weft_request_cancel(struct weft_request *req)
 	} else if (req->flags & WEFT_REQ_DONE) {
 		rc = -EALREADY;
 	} else if (req->flags & WEFT_REQ_LATER) {
-		rc = -EBUSY; /* completed, and not reported yet */
+		rc = -EBUSY; /* complete: the next progress call reports it */
 	} else {
 		rc = req->ops->cancel ? req->ops->cancel(req) : -EBUSY;
 	}
@@ -414,7 +417,7 @@ int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, cons
 	}
 }
 
-/* Put the cursor on the entry that holds byte @off (off < length). */
+/* Put the cursor on the entry that holds byte @p off (off < length). */
 static void iov_seek(struct weft_dt *dt, size_t off)
 {
 	while (off < dt->base)
@@ -423,7 +426,7 @@ static void iov_seek(struct weft_dt *dt, size_t off)
 		dt->base += dt->iov[dt->pos++].iov_len;
 }
 
-/* The longest contiguous memory that begins with byte @off, at most @len bytes. */
+/* The longest contiguous memory that begins with byte @p off, at most @p len bytes. */
 static void *contiguous_at(struct weft_dt *dt, size_t off, size_t *len)
 {
 	size_t skip, here;

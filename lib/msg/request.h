@@ -192,7 +192,7 @@ struct weft_request_ops {
 #define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
 /** send: a lane has no room for its flush; one of `zcopies` */
 #define WEFT_REQ_FLUSH_WAIT (1u << 23)
-/** send: announced, and the receiver has not requested its data: msg/request.h */
+/** send: announced, and the receiver has not requested its data: weft_stall_offered() */
 #define WEFT_REQ_OFFERED (1u << 25)
 #define WEFT_REQ_TIMED (1u << 26) /**< send: `begin` is valid */
 #define WEFT_REQ_NOW (1u << 15)   /**< receive: complete inside the call that posted it */
@@ -445,7 +445,7 @@ enum weft_stall {
 	WEFT_STALLS
 };
 
-/** Times of sends are counted by their length, and by powers of four of us. */
+/** Sends are counted by class of length, and by class of time: steps of powers of four, in us. */
 #define WEFT_LATENCY_SIZES 5u
 #define WEFT_LATENCY_STEPS 11u
 

@@ -20,8 +20,8 @@
 /* ------------------------------------------------------------------ what is to be sent */
 
 /*
- * Could another service send something? A queue that waits for the peer's credit is kicked by
- * CREDIT.
+ * Could a further weft_tx_service() send something? Not if the queue waits for the peer's credit:
+ * CREDIT kicks it.
  */
 static bool has_work(const struct weft_msg_ep *me)
 {
@@ -296,7 +296,7 @@ int weft_send_cancel(struct weft_request *req)
 		send_end(req, -ECANCELED);
 		return 0;
 	}
-	/* Handlers of active messages have been notified already. */
+	/* The handler of an active message may have been called for the announcement already. */
 	if ((req->flags & WEFT_REQ_AM) ||
 	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
 		    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
@@ -399,10 +399,11 @@ int weft_tx_announce(struct weft_request *req)
 }
 
 /*
- * Does a message over stream_reads belong to a stream? Copies through the lane occupy both cores,
- * reads by the kernel the peer's. So a single message is faster by copies, and several at once by
- * reads, the more so in both directions: those behind an announced one, and from the second one on
- * between two progress calls.
+ * Does a long message over stream_reads belong to a stream? Copies through the lane occupy both
+ * cores, while a read by the kernel occupies only the receiver's. So a single message is faster by
+ * copies, and several at once are faster by reads, even more so if both ends send. A message is of
+ * a stream if an announced one is under way, or if it is not the first since the last progress
+ * call.
  */
 static bool in_stream(struct weft_msg_ep *me)
 {
@@ -443,8 +444,9 @@ int weft_tx_uncredited(struct weft_request *req)
 	const struct weft_proto *proto = select_of(req)->uncredited;
 
 	/*
-	 * CREDIT kicks the queue. A short message needs the credit that announcing takes. A handler
-	 * must not be notified of an announced message without data.
+	 * Wait for CREDIT, which kicks the queue, if the message cannot be announced: there is no
+	 * protocol for it, or it is an active message without data, whose handler must not get
+	 * WEFT_AM_F_RNDV. An announcement takes a message credit, too.
 	 */
 	if (!proto || ((req->flags & WEFT_REQ_AM) && !req->length))
 		return beyond_credit(req) ? -EMSGSIZE : -EAGAIN;

@@ -19,7 +19,8 @@ int weft_tx_uncredited(struct weft_request *req);
  * Should the message be announced, though there is credit to send it at once? Yes if other senders
  * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
  * hardly longer: the receiver then schedules the senders. Yes also if the peer was late and can
- * read the message from this memory. No if WEFT_RNDV_THRESH is a number.
+ * read the message from this memory, or if this is faster because several messages are under way.
+ * No if WEFT_RNDV_THRESH is a number.
  */
 bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */
@@ -69,8 +70,8 @@ int weft_send_keep(struct weft_request *req);
 /** weft_request_ops.release() of a send; the release() of a module's sends calls it. */
 void weft_send_release(struct weft_request *req);
 /**
- * The peer needs its keys (WEFT_REQ_KEYS) no more; @p dead: it may still use them, but must not. A
- * second call has no effect.
+ * The peer needs its keys (WEFT_REQ_KEYS) no more. @p dead: the peer may still use the keys, so
+ * they are made invalid. A second call has no effect.
  */
 void weft_send_withdraw_keys(struct weft_request *req, bool dead);
 /** Complete a send if it is over. */

@@ -60,16 +60,16 @@ static inline bool weft_seq_due(const struct weft_seq_window *w)
 /* ------------------------------------------------------------------ load of a lane */
 
 /*
- * The bytes that a lane has outstanding in one direction, and how long they take. Every choice of a
- * lane uses this.
+ * The bytes that a lane has outstanding in one direction, and the time that they take. Every choice
+ * of a lane uses these numbers.
  *
  * Bytes are outstanding from when the lane gets them (posted, or requested) until they are done
  * (completed, or received). Neither a nominal rate nor the time passed indicates when that is; the
  * lane's own completions do. A lane that is slower than its nominal rate keeps bytes outstanding
  * longer, and gets fewer.
  *
- * The rate is measured while bytes are outstanding. A lane may be idle with bytes
- * outstanding, namely while all of them are in flight: when the lane got them less than a round
+ * The rate is measured while bytes are outstanding. A lane may be idle although bytes are
+ * outstanding: all of them may be in flight. This happens if the lane got them less than a round
  * trip before the previous ones were done. The measurement is then only a lower bound of the lane's
  * rate.
  */
@@ -88,7 +88,7 @@ struct weft_lane_load {
 	uint64_t out;
 	uint64_t window;     /**< the most that may be outstanding */
 	uint64_t since;      /**< time when out was 0 last, ns */
-	uint64_t moved;      /**< time when bytes were done last, or since, ns */
+	uint64_t moved;      /**< time when bytes were done last, at least `since`, ns */
 	float per_byte;      /**< s, by the measured rate */
 	float latency;       /**< s, one way, as configured or measured at connect */
 	uint32_t min_rtt_ns; /**< 0 = unknown */
@@ -185,7 +185,7 @@ struct weft_msg_lane {
 struct weft_msg_ep {
 	/* line 0: the short send */
 	struct weft_lane_ep *short_lane_ep;
-	size_t short_end; /* messages shorter than this go out at once; 0 with threads */
+	size_t short_end; /* shorter messages are sent at once; 0 with WEFT_THREAD_MULTI */
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* number of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */

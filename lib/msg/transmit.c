@@ -414,7 +414,7 @@ static float time_of(const struct weft_msg_ep *me, unsigned int lane, const stru
 			      p->len, now);
 }
 
-/* The lane of @lanes that is done first; of equal ones the next behind the last one used. */
+/* The lane of @p lanes that is done first; of equal ones the next behind the last one used. */
 static int soonest_lane(const struct weft_msg_ep *me, uint32_t lanes, const struct weft_pick *p,
 			uint64_t now, float *time)
 {
@@ -437,7 +437,7 @@ static int soonest_lane(const struct weft_msg_ep *me, uint32_t lanes, const stru
 	return best;
 }
 
-/* Seconds until the lanes except @lane could finish everything that is left. */
+/* Seconds until the lanes except @p lane could finish everything that is left. */
 static float seconds_without(const struct weft_msg_ep *me, int lane, const struct weft_pick *p,
 			     uint64_t now)
 {

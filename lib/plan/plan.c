@@ -36,7 +36,7 @@
 
 #define LINE_LEN 512
 
-/* Lane messages if a profile has no am_max: a 1500-byte frame without headers; verbs segments. */
+/* Default of am_max, bytes: a frame of 1500 bytes without its headers; a receive buffer of RoCE. */
 #define AM_MAX_DPDK 1426
 #define AM_MAX_ROCE 8320
 /* Inline sends of a verbs queue pair. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ curves */
+/* ------------------------------------------------------------------ names of stages */
 
 const char *const weft_stage_names[WEFT_NUM_STAGES] = {
 	[WEFT_STAGE_SEND_CPU] = "send CPU",
@@ -133,8 +133,8 @@ void weft_curve_end(struct weft_curve *cv)
 	add_piece(cv, cv->round, s.first, WEFT_PACE_FIRST);
 	/*
 	 * From the second round on each resource adds its cost of a round, and the slowest one
-	 * determines the time; the costs of the others are in the first round. Both pieces are
-	 * equal at x = f.
+	 * determines the time; the costs of the others are in the first round. The two pieces meet
+	 * where the first round ends, at f bytes.
 	 */
 	for (int r = 0; r < NOTHING; r++) {
 		slope[r] = s.round[r].m + s.round[r].c / f;
@@ -192,9 +192,7 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/* The lower envelope of lines over 0..SIZE_MAX (proto/model.h). */
-
-/* Is line @a a better choice than @b at @x? Of equal times the first line is better. */
+/* Is line @p a a better choice than @p b at @p x? Of equal times the first line is better. */
 static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 {
 	double ta = weft_linear_at(lines[a].f, (double)x);
@@ -203,7 +201,7 @@ static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 	return ta < tb || (!(tb < ta) && a < b);
 }
 
-/* Lines valid at @x, of the lowest rank that has one; and up to which size this is the same. */
+/* Lines valid at @p x, of the lowest rank that has one; and up to which size this is the same. */
 struct field {
 	unsigned int rank;
 	bool any;
@@ -250,8 +248,8 @@ static int best_at(const struct weft_env_line *lines, unsigned int num, unsigned
 }
 
 /*
- * The first size in (x, end] where line @a is better than @b, which is better at @x; 0 = there is
- * none. Rounding may shift the intersection, so the integers around it are compared exactly.
+ * The first size in (x, end] where line @p a is better than @p b, which is better at @p x. Rounding
+ * may shift the intersection, so the integers around it are compared exactly. 0 = there is none
  */
 static size_t overtakes(const struct weft_env_line *lines, int a, int b, size_t x, size_t end)
 {

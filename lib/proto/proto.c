@@ -36,7 +36,10 @@ size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t
 		return 0;
 	if ((l->features & WEFT_LANE_F_ZCOPY_REG) && !(buf & WEFT_BUF_REG))
 		return 0;
-	/* Fragments are costed alike at all lengths. Only pulls have pieces of such a length. */
+	/*
+	 * The model has one cost for fragments of all messages. A lane whose zero copy pays only
+	 * for messages longer than a fragment counts as one that copies.
+	 */
 	if (l->min_zcopy > l->max_zcopy)
 		return 0;
 	return less(l->max_zcopy, hdr);

@@ -259,10 +259,10 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 #define WEFT_COST_RNDV 60e-9    /**< request allocated, looked up, ended: per end of a rendezvous */
 
 /**
- * The measured rate is that of copies within a cache. Above this size a copy is one of three, and
- * displaces other data from the cache, even if it is fast. Pieces of 64 KiB messages over net_memif
- * with frames of 9 KB take 0.77 of the CPU time [0.71-0.84] without the copy, where copies are
- * estimated at 40 GB/s.
+ * Bytes from which zero copy pays at the latest, whatever the measured rate of copies: that rate is
+ * measured within a cache, and a real copy displaces other data from it. Pieces of 64 KiB messages
+ * over net_memif with frames of 9 KB take 0.77 of the CPU time [0.71-0.84] without the copy, where
+ * copies are estimated at 40 GB/s.
  */
 #define WEFT_ZCOPY_MOST 4096
 

@@ -217,7 +217,7 @@ static bool rate_put(const struct weft_model *m, const struct weft_proto_key *ke
 static bool rate_amo(const struct weft_model *m, const struct weft_proto_key *key,
 		     unsigned int lane, struct weft_lane_rating *r)
 {
-	/* One is enough: that with the lowest latency. */
+	/* One lane is enough for an atomic: the lane with the lowest latency. */
 	bool can = rate_feature(m, lane, WEFT_LANE_F_AMO64, "atomics", r);
 
 	r->score = -m->lanes[lane].latency;
@@ -590,7 +590,7 @@ struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 {
 	struct weft_ep_config *config;
 
-	/* Few: measured values were rounded when the ends agreed on them (wireup/lanes.c). */
+	/* The list is short, because measured values are rounded coarsely (wireup/select.c). */
 	LIST_FOREACH(config, list, link) {
 		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
 			config->refs++;

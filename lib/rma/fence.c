@@ -111,8 +111,8 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 }
 
 /*
- * Some of the operations from @first to @last were refused, and it is unknown which. All requests
- * that wait for one of them get the error, and a flush reports it, too.
+ * Some of the operations from @p first to @p last were refused, and it is unknown which. All
+ * requests that wait for one of them get the error, and a flush reports it, too.
  */
 static void refuse_range(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
@@ -422,7 +422,7 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
 	weft_rma_gets_look(me->mw);
 }
 
-/* Set the pieces of the window that the operation has outstanding; @left bytes have not come. */
+/* Set the pieces of the window that the operation has outstanding; @p left bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
 {
 	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);

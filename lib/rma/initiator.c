@@ -146,7 +146,10 @@ static size_t fill_elements(struct amov *a, const struct weft_request *req, size
 	return sizeof(a->head) + length;
 }
 
-/* All operations together: half of the replies that the peer stores. */
+/*
+ * May the operation send one more message that needs a reply? At most WEFT_RMA_OPEN operations have
+ * three such messages each, which is less than half of the replies that the peer stores.
+ */
 static bool has_room_for_replies(const struct weft_request *req, size_t max)
 {
 	const struct weft_req_rma *r = weft_rma_req(req);
@@ -291,7 +294,7 @@ int weft_rma_amo_step(struct weft_request *req)
 
 /* ------------------------------------------------------------------ handing over */
 
-/* Natively if the key, the registration and the table of protocols allow it. */
+/* Choose the protocol: native if the key, the registration and the table of protocols allow it. */
 static const struct weft_proto *choose_proto(struct weft_request *req)
 {
 	/*

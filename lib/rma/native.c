@@ -367,7 +367,7 @@ static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t of
 }
 
 /*
- * How many of the @rest bytes may the lane get? Only the device limits a lane that is the only one.
+ * How many of the @p rest bytes may the lane get? If there is one lane, only its device limits it.
  */
 static size_t lane_room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
 			enum weft_dir dir)

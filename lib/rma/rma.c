@@ -270,7 +270,7 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic_params *atomic, str
  *	                                                      the old value
  */
 
-/* The costs of native lanes: one way, or (@back) a round trip. */
+/* The costs of native lanes: one way, or (@p back) a round trip. */
 static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,
 			struct weft_curve *cv)
 {

@@ -249,7 +249,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/** May one more put that notifies begin? If not, an RMA_FLUSH to the peer is outstanding. */
+/** May one more put that notifies begin? If not, confirmation of earlier ones is requested. */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;

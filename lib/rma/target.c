@@ -180,7 +180,10 @@ static bool number_before(uint32_t a, uint32_t b)
 	return ((a - b) & WEFT_WIRE_RMA_NUMBER) > WEFT_WIRE_RMA_NUMBER / 2;
 }
 
-/* Counted without a NAK of its own: the next RMA_FLUSHED contains the range of numbers. */
+/*
+ * A counted operation is refused without a NAK of its own: the next RMA_FLUSHED contains the range
+ * of the numbers of such operations.
+ */
 static void put_refused(struct weft_rma *rma, uint32_t number, int status)
 {
 	bool first = rma->refused == 0 || rma->refused_reported;
@@ -355,7 +358,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 
 /* ------------------------------------------------------------------ gets */
 
-/* Data goes directly from the memory, until it is revoked. */
+/* Send a piece of the data directly from the registered memory, until its key is revoked. */
 static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_msg_ep *me = req->me;

@@ -292,7 +292,10 @@ static int rndv_reset_pull(struct weft_request *req)
 	return 0;
 }
 
-/* Otherwise new lanes for which the sender had keys read from now on. */
+/*
+ * As rndv_reset_pull(). If bytes have been requested already, new lanes with a key in the offer
+ * read from now on.
+ */
 static int rndv_reset_get(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -392,7 +395,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 
 /* ------------------------------------------------------------------ what comes */
 
-/* The fetch of this endpoint whose request @ref names, or NULL (counted). */
+/* The fetch of this endpoint whose request @p ref names, or NULL (counted). */
 static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);

@@ -24,7 +24,7 @@ extern const struct weft_proto weft_proto_data_pull;
 extern const struct weft_proto weft_proto_data_put;
 extern const struct weft_proto weft_proto_data_am;
 
-/** Read an offer from a validated RTS. Without keys the key array is not set: see lanes. */
+/** Read an offer from a validated RTS. Without keys offer->lanes is 0, and the keys are not set. */
 void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
 			  const void *records, size_t length);
 /**

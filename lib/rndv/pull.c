@@ -53,8 +53,9 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 }
 
 /*
- * The length of a piece of about @len of the @rest bytes that begin at @off, at most @max. A small
- * remainder that is not worth a piece is included; else the piece ends at the lane's alignment.
+ * The length of a piece of about @p len of the @p rest bytes that begin at @p off, at most @p max.
+ * A small remainder that is not worth a piece is included; else the piece ends at the lane's
+ * alignment.
  */
 static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
 			  uint64_t rest, uint64_t len, uint64_t max)
@@ -108,7 +109,7 @@ static uint64_t least_piece(struct weft_msg_ep *me, unsigned int lane, bool nati
 }
 
 /*
- * Lanes that have no room for their next piece; @held: those of them that only their port limits.
+ * Lanes that have no room for their next piece; @p held: those of them that only their port limits.
  */
 static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 			   uint32_t *held)
@@ -224,7 +225,7 @@ static void lane_rated(struct weft_msg_ep *me, unsigned int lane)
 	update_limit(me);
 }
 
-/* Bytes of a request have come, which measures the lane, or (not @good) will not come. */
+/* Bytes of a request have come, which measures the lane, or (not @p good) will not come. */
 static void range_unbook(struct weft_fetch *f, struct weft_pull_range *a, uint64_t bytes, bool good)
 {
 	struct weft_msg_ep *me = f->me;
@@ -300,7 +301,7 @@ static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 	return send_pull(f, a->lane, a->offset, a->left);
 }
 
-/* Wait in the shortest of the queues of the ports that the @held lanes use. */
+/* Wait in the shortest of the queues of the ports that the @p held lanes use. */
 static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 {
 	struct weft_rndv_port *best = NULL;
@@ -401,7 +402,7 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 
 	fetch_queue(f);
 	r->unrequested += f->length;
-	/* With a short message it moves to the port's queue of short ones. */
+	/* An endpoint that gets a short message moves to the port's queue of short ones. */
 	if (r->fetching == WEFT_FETCHING_LINE && f->size < r->line_size)
 		weft_rndv_want_port(r, r->line);
 	else

@@ -294,7 +294,7 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
 	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
 	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
 	p->rtt = rtt_ns;
-	/* The slack of a much longer path does not fit this one. */
+	/* The first round trip, or one that is less than half of before: the slack begins again. */
 	if (much)
 		set_slack(p, WEFT_PULL_SLACK_FIRST + rtt_ns / 2);
 	else
@@ -303,7 +303,7 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
 
 /*
  * All that the greatest slack allows was requested, and less came than the rate. If this lasts for
- * WEFT_PULL_LOW, that is the rate.
+ * WEFT_PULL_LOW, the highest rate measured in that time becomes the rate.
  */
 static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 {

@@ -76,7 +76,7 @@ struct weft_rndv_port;
 #define WEFT_PULL_SPAN 1000000u          /**< ns; at least, and twice round trip and slack */
 #define WEFT_PULL_LOW 8000000u           /**< ns */
 #define WEFT_PULL_LATE 200000u           /**< ns, beyond 4 times round trip and slack */
-#define WEFT_PULL_USERS 2u               /**< lanes that may have a piece even if it is full */
+#define WEFT_PULL_USERS 2u               /**< lanes that may have a piece beyond the window */
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */
@@ -159,7 +159,7 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
 struct weft_pull_range;
 
-/** bytes that all peers may have outstanding at a time, if WEFT_RNDV_LIMIT is not less */
+/** bytes; the worker's limit at first, or WEFT_RNDV_LIMIT if that is less. Fast lanes raise it */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
 /**
  * Pulls of one peer that may wait for their lanes here. Weft as a receiver sends far fewer at once.

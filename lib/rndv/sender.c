@@ -29,7 +29,7 @@ static bool is_plain(const struct weft_request *req)
 }
 
 /*
- * Registers the memory, unless the user has, or an earlier attempt to send the RTS. @access: for
+ * Registers the memory, unless the user has, or an earlier attempt to send the RTS. @p access: for
  * the peer; 0 = only our lanes read it.
  */
 static int register_it(struct weft_request *req, unsigned int access)
@@ -359,8 +359,8 @@ static void put_done(struct weft_lane_comp *comp, int status)
 		show_put(req, p, true);
 	weft_native_over(p, status);
 	/*
-	 * Only while the receiver waits for it; otherwise the endpoint's failure, or ATS, has ended
-	 * it.
+	 * Only while the receiver waits for the bytes: otherwise the endpoint's failure, or ATS,
+	 * has ended the request.
 	 */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
 		if (status)

@@ -263,7 +263,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
 			      source->from_exact | source->from_wild))
 		return take_exact(m, tag, chan.channel);
-	/* An MPI rank that waits has one receive, which is from this source. */
+	/* The only posted receive names this source, as that of a waiting MPI rank often does. */
 	if (m->num_recvs == 1 && (r = TAILQ_FIRST(&source->recvs))) {
 		if (((r->tag ^ tag) & r->mask) != 0 ||
 		    !recv_takes(r->channel, r->from, chan.channel, chan.from))
@@ -357,7 +357,7 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-/* Fewer messages are compared again each time. */
+/* A search that compared no more messages is not stored in seen[]: the next one compares again. */
 #define SEEN_LEAST 8
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,

@@ -17,8 +17,8 @@
  * - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
  *   searched once under the full mask and once under each other mask in use; of the receives found
  *   the one posted first gets it. The cost grows with the number of masks, not of receives. The
- *   number of masks is not limited (tag/match_index.c). A mask costs a comparison only, if all its
- *   receives share a bit in which they differ from the message;
+ *   number of masks is not limited (tag/match_index.c). If all receives of a mask share a bit in
+ *   which they differ from the message, the mask costs a comparison only;
  * - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and a list
  *   of each source's in arrival order. For up to #WEFT_MATCH_INDEXES masks of wildcard searches
  *   that had to compare many messages there are hash buckets by tag under the mask

@@ -44,7 +44,7 @@ static void drop_node(struct weft_match *m, struct weft_match_node *n)
 	free(n);
 }
 
-/* Remove the message from @x. */
+/* Remove the message from @p x. */
 static void take_out(struct weft_match *m, struct weft_match_index *x, struct weft_match_msg *msg)
 {
 	struct weft_match_node **p = &msg->nodes, *n;

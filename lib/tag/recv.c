@@ -2,8 +2,8 @@
 /*
  * From lane messages in any order to receives in send order.
  *
- * Per endpoint, `rx_seq` is the next sequence number to match. Its first piece to arrive is matched
- * at once, whichever piece it is, and rx_seq advances, whether a receive matched or not. Messages
+ * Per endpoint, `rx_seq` is the next sequence number to match. The first piece of that message to
+ * arrive is matched at once, and rx_seq advances, whether a receive matched or not. Messages
  * ahead of rx_seq wait in a table by sequence (base/container.h). The table also contains all
  * incomplete messages, so that later pieces find them. A message that is one piece, in sequence and
  * expected never gets a struct weft_message.
@@ -351,7 +351,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 		weft_rx_queue(msg);
 }
 
-/* The RTS comes later, and must then have no effect. */
+/* The withdrawal has overtaken its RTS, which must have no effect when it arrives. */
 static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
 {
 	const struct weft_rndv_offer offer = {.sreq = w->sreq};

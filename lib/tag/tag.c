@@ -112,7 +112,7 @@ static __attribute__((noinline)) void leave_posted(struct weft_msg_ep *me,
 
 /*
  * All of the short send: it uses one cache line of the endpoint, plus the lane's and its counters.
- * @p end is 0 while anything of the endpoint waits, so that it overtakes nothing.
+ * @p end is 0 while anything of the endpoint waits, so that the message overtakes nothing.
  */
 static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep *me,
 							     const void *buffer, size_t count,
@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 	struct weft_wire_eager hdr;
 	bool sent;
 
-	/* First: with WEFT_THREAD_MULTI the rest belongs to the owner of the worker's lock. */
+	/* Checked first: with WEFT_THREAD_MULTI only the owner of the lock may read the rest. */
 	if (__builtin_expect(count >= end, 0))
 		return false;
 	hdr = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};

@@ -213,8 +213,8 @@ static void hold_probed(struct weft_message *msg)
 }
 
 /*
- * The endpoint of a message is gone: the pools count the message while it stays (@stays true), and
- * stop when it is freed (false).
+ * The endpoint of a message is gone: the pools count the message while it stays (@p stays true),
+ * and stop when it is freed (false).
  */
 static void tag_credit_left(const struct weft_message *msg, bool stays)
 {
@@ -351,7 +351,6 @@ void weft_rx_drop(struct weft_message *msg)
 	weft_rx_bind(msg, sink, false);
 }
 
-/* All pieces are here. */
 void weft_rx_over(struct weft_message *msg)
 {
 	struct weft_request *req = msg->recv;
@@ -389,7 +388,6 @@ void weft_rx_refuse(struct weft_message *msg)
 	}
 }
 
-/* No receive for it is posted. */
 void weft_rx_queue(struct weft_message *msg)
 {
 	struct weft_tag_worker *tw = msg->tw;
@@ -590,8 +588,8 @@ static void fail_message(struct weft_message *msg, int status)
 }
 
 /*
- * Complete synchronous messages: their senders have been notified, or know from the failed
- * endpoint, that they were not matched.
+ * End complete synchronous messages that no receive has matched: their senders have been notified,
+ * or know it from the failed endpoint.
  */
 static void fail_synchronous(struct weft_msg_ep *me, int status)
 {
@@ -612,7 +610,7 @@ static void fail_synchronous(struct weft_msg_ep *me, int status)
 	}
 }
 
-/* Posted receives that name the endpoint. Receives from other endpoints of its worker remain. */
+/* End posted receives that name the endpoint; those that name others to the same worker remain. */
 static void end_receives(struct weft_msg_ep *me, int status)
 {
 	struct weft_requests ended = TAILQ_HEAD_INITIALIZER(ended);

@@ -398,7 +398,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 /* ------------------------------------------------------------------ initiator */
 
-/* Timeout of a pair without a reply, in the first round, if there are other pairs. */
+/* Timeout of a pair of interfaces without a reply, in the first round, if there are other pairs. */
 #define PAIR_TIMEOUT_NS 1000000000ull
 
 static void add_address(struct weft_ep *ep, struct weft_records *r)

@@ -25,8 +25,8 @@
 /* ------------------------------------------------------------------ tables of endpoints */
 
 /*
- * Tables of endpoints: by slot, which peers return in their messages; and by the time of its timer.
- * wireup/peer.c has the one by number.
+ * Tables of endpoints: by slot, which peers return in their messages; and by the times of their
+ * timers. wireup/peer.c has the table by number.
  */
 
 /* Twice as many slots; all were taken. */
@@ -94,8 +94,8 @@ struct weft_ep *weft_ep_of_ref(const struct weft_worker *w, struct weft_wire_ref
 /* ------------------------------------------------------------------ by time */
 
 /*
- * "At once" comes after all timers that are due already, so an endpoint that repeats the request
- * delays no other.
+ * A time in the past counts as now. So an endpoint that sets its timer to 0 again and again comes
+ * after all timers that are due already, and delays no other endpoint.
  */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 {
@@ -473,7 +473,7 @@ static int ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *p)
 	if (p->fields & WEFT_EP_MODIFY_F_USER_DATA)
 		ep->user_data = p->user_data;
 	if (p->fields & WEFT_EP_MODIFY_F_ERR_CB) {
-		/* A completion of the failure that is under way learns of it by the status. */
+		/* The return value reports the failure, so the new err_cb does not run. */
 		ep->err_cb = ep->state == WEFT_EP_FAILED ? NULL : p->err_cb;
 		ep->err_arg = p->err_arg;
 	}

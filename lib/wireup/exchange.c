@@ -135,7 +135,7 @@ void weft_wireup_resend(struct weft_ep *ep)
 	if (rc == -EAGAIN) {
 		wu->retry_at = 0;
 	} else if (wu->msg_type == WEFT_WIREUP_ACK) {
-		wu->msg_type = 0; /* a lane loses nothing; else REP is repeated */
+		wu->msg_type = 0; /* ACK is sent once: if it is lost, the peer repeats REP */
 		wu->retry_at = UINT64_MAX;
 	} else {
 		wu->retry_at = ep->worker->now + wu->backoff;
@@ -337,8 +337,8 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /* ------------------------------------------------------------------ time */
 
 /*
- * The lane has the same timeout and a better message. But its clock does not count the time without
- * polling, so its timeout may be later than ours. So query it for the reason now.
+ * The lane has the same timeout, and its message has the reason. But its clock does not count time
+ * without polling, so its timeout may be later than ours. So query the lane for the reason now.
  */
 static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
 {

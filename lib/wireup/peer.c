@@ -537,7 +537,7 @@ static unsigned int rank_of(unsigned int num_eps)
 	return 31u - (unsigned int)__builtin_clz(num_eps);
 }
 
-/* Set the number of endpoints of @p host, and move it to the rank of that number; 0 = none. */
+/* Set the number of endpoints of @p host, and move it to the rank of that number; 0 has no rank. */
 static void set_num(struct weft_conns *conns, struct weft_host *host, unsigned int num)
 {
 	unsigned int before = host->num_eps;

@@ -145,7 +145,7 @@ static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_
 	return NULL; /* the interface is being opened */
 }
 
-/* A process that starts and ends is no fault; a cable that does so is. */
+/* Level of a line about a link. Another process may start and end; a NIC should keep its link. */
 static enum weft_log_level level_of(const struct weft_lane_iface *iface)
 {
 	return iface->attr.link == WEFT_LANE_LINK_PEER ? WEFT_LOG_INFO : WEFT_LOG_WARN;

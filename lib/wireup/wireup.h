@@ -17,10 +17,10 @@
  *   wireup/close.c      closing and flushing
  *
  *   wireup/rails.c      links that go down and come up; lanes that are missing, or worse
- *   wireup/peer.c       records of remote workers; boot addresses
+ *   wireup/peer.c       records of remote workers; boot addresses; endpoints that the program has
+ *                       not claimed; connections without an endpoint yet
  *
  *   wireup/select.c     which pairs of interfaces become lanes; the lane map
- *   wireup/peer.c  endpoints that the program has not claimed; connections without one yet
  *   wireup/codec.c      building, parsing, cutting and joining of messages
  *   wireup/state.h      the state that all of them share
  */
