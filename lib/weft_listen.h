@@ -97,7 +97,7 @@ struct weft_connect_params {
 };
 
 /**
- * Fetch the address of the worker behind @p host and port, and create an endpoint to it. Returns at
+ * Fetch the address of the worker behind a host and port, and create an endpoint to it. Returns at
  * once: another thread resolves the name and uses the socket. All addresses of the name are tried
  * in order; the error is that of the attempt that came farthest. weft_worker_wait() and
  * weft_worker_get_fd() wake for the end. One attempt takes at most `WEFT_CONNECT_TIMEOUT`, the

@@ -9,7 +9,7 @@
  *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
  *    the option allows it
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
- *  - rate: a number with a unit and decimal prefixes ("25Gbps", "3GBs", "1.25e9Bs"); never without
+ *  - rate: a number with a unit, which may have a decimal prefix ("25Gbps", "3GBs", "1.25e9Bs")
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
  *  - enum: one of the words in the table
  *  - number, double, string: unchanged
@@ -212,7 +212,7 @@ struct weft_option {
 	 */
 	bool guarded;
 	bool hidden;      /**< for tests: not in weft-config(7) */
-	bool profile;     /**< a key of [model] in a profile, and no variable (plan/profile.c) */
+	bool profile;     /**< a key of [model] in a profile, and no variable (plan/plan.c) */
 	bool environment; /**< it has an effect in the environment only */
 	const char *help; /**< sentences, one paragraph */
 };

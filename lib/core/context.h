@@ -102,7 +102,7 @@ struct weft_context {
 	LIST_HEAD(, weft_mem) mems;
 	size_t mem_bytes; /* of all mems */
 	struct weft_regcache *regcache;
-	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress checks it */
+	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
 	/**
 	 * Registration domains that ifaces of this context have had. A domain's index is its
 	 * number, which never changes.

@@ -18,10 +18,10 @@
 #include "lane.h"
 #include "weft.h"
 
-struct weft_failover;   /* lanes that die and come back: wireup/failover.h */
+struct weft_failover;   /* lanes that die and come back: wireup/state.h */
 struct weft_ep_closing; /* an endpoint that is being closed: wireup/close.c */
 struct weft_host;       /* quota of a host for unclaimed endpoints: wireup/peer.h */
-struct weft_msg_ep;     /* state of the message layer: msg/msg.h */
+struct weft_msg_ep;     /* state of the message layer: msg/state.h */
 struct weft_peer;       /* a remote worker: wireup/peer.h */
 struct weft_wireup;     /* connecting state: wireup/state.h */
 
@@ -35,7 +35,7 @@ struct weft_ep_events {
 	 * The endpoint fails: state FAILED, requests end, err_cb runs once. Safe inside receive
 	 * callbacks. Not allowed inside a call of the user, because callbacks would run before that
 	 * call returns: see fail_later(). The message layer calls it by weft_msg_fail()
-	 * (msg/msg.h).
+	 * (msg/endpoint.h).
 	 */
 	void (*fail)(struct weft_ep *ep, int status, const char *why);
 	/**

@@ -23,10 +23,10 @@
 #include "weft.h"
 
 struct weft_conns;      /* connection state: wireup/state.h */
-struct weft_connects;   /* connect.c */
+struct weft_connects;   /* listen.c */
 struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
-struct weft_msg_worker; /* state of the message layer: msg/msg.h */
+struct weft_msg_worker; /* state of the message layer: msg/state.h */
 struct weft_question;   /* base/question.h */
 struct weft_worker;
 

@@ -239,7 +239,6 @@ int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, cons
 	return 0;
 }
 
-/* The lowest-latency lane if it has room, else any that has. */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	uint32_t rest;

@@ -148,7 +148,7 @@ struct weft_lane_selector {
 
 /* ------------------------------------------------------------------ protocols */
 
-/** short messages may bypass the request (the short send of msg/send.c) */
+/** short messages may bypass the request (the short send of tag/tag.c) */
 #define WEFT_PROTO_F_SHORT (1u << 0)
 /** announces first: used from the rendezvous threshold on; needs no eager credit */
 #define WEFT_PROTO_F_RNDV (1u << 1)

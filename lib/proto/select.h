@@ -167,7 +167,7 @@ extern const struct weft_lane_selector
 	weft_lanes_rndv_am; /**< fastest lanes, up to max_rndv_lanes */
 extern const struct weft_lane_selector weft_lanes_rndv_get; /**< the fastest with native reads */
 extern const struct weft_lane_selector weft_lanes_rndv_put; /**< the fastest with native writes */
-/* Every lane with native operations: remote read, write, 64-bit atomics. */
+/* All lanes with native reads, all with native writes; one lane with native 64-bit atomics. */
 extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
 
 /* ------------------------------------------------------------------ configuration of endpoints */

@@ -422,7 +422,6 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
 	weft_rma_gets_look(me->mw);
 }
 
-/* Set the pieces of the window that the operation has outstanding; @p left bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
 {
 	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);

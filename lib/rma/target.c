@@ -209,7 +209,6 @@ static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 	rma->done[odd] += rma->done_part[odd] < part;
 }
 
-/* A PUT or counted AMO is done, or has failed with @p status. */
 void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
 		      uint32_t number, int status)
 {

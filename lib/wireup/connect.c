@@ -585,10 +585,6 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 	free(deferred);
 }
 
-/*
- * A responder that the application has claimed lost its initiator before it was established. It
- * becomes the initiator.
- */
 void weft_wireup_restart(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;

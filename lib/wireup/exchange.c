@@ -59,7 +59,6 @@ struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_addres
 	return wu;
 }
 
-/* Connections that will not become lanes. */
 void weft_wireup_drop_extra(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -123,7 +122,6 @@ void weft_wireup_drop(struct weft_ep *ep)
 	}
 }
 
-/* Send the message of the current step, for the first time or again. */
 void weft_wireup_resend(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -190,7 +188,6 @@ static void wireup_established(struct weft_ep *ep)
 	}
 }
 
-/* Responder: the initiator has our REP. */
 void weft_wireup_confirm(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;

@@ -47,7 +47,7 @@ void weft_wireup_drop_extra(struct weft_ep *ep);
 void weft_wireup_finalize(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and repeat it until there is a reply. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
-/** Send the message of the current step again. */
+/** Send the message of the current step, for the first time or again. */
 void weft_wireup_resend(struct weft_ep *ep);
 /** Add the copy rate of our CPU to a message. */
 void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);

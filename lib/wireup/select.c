@@ -479,7 +479,6 @@ int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, u
 	return -1;
 }
 
-/* The peer's numbers of a lane, by which it has made its choices. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
 {
 	lane->bandwidth = (double)weft_get_single(wl->bandwidth);
