@@ -312,7 +312,8 @@ static int context_setup(struct weft_context *ctx, const struct weft_context_par
 		return rc;
 	for (n = 0; ctx->drivers[n]; n++) {
 		if (ctx->drivers[n]->abi != WEFT_LANE_ABI) {
-			weft_error("driver %s was built for lane interface %u, this is %u",
+			weft_error("driver %s has WEFT_LANE_ABI %u, this library has %u: compile "
+				   "the driver with the headers of this library",
 				   ctx->drivers[n]->name, ctx->drivers[n]->abi, WEFT_LANE_ABI);
 			return -EINVAL;
 		}

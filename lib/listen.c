@@ -510,7 +510,7 @@ static struct connect *connect_alloc(struct weft_worker *w, const struct weft_co
 	snprintf(c->host, sizeof(c->host), "%s", p->host);
 	c->worker = w;
 	c->params = *p;
-	c->params.host = NULL; /* the caller's */
+	c->params.host = NULL; /* the caller's string may be gone after the call */
 	c->tcp = (struct weft_tcp_connect){
 		.host = c->host,
 		.port = p->port,

@@ -416,8 +416,8 @@ struct weft_address_attr {
 	unsigned int version;
 	unsigned int num_ifaces;
 	/**
-	 * of the worker's context; valid until the thread calls weft_address_query() again, as an
-	 * address has no object
+	 * of the worker's context. The text belongs to the calling thread: it is valid until this
+	 * thread calls weft_address_query() again
 	 */
 	const char *name;
 };

@@ -436,7 +436,7 @@ static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 
 /* ------------------------------------------------------------------ to the handler */
 
-/* The handler has returned. */
+/* The handler has returned @p rc: keep the message's data, or free it. */
 static void after_call(struct weft_am_data *d, int rc)
 {
 	struct weft_msg_ep *me = d->me;

@@ -45,7 +45,7 @@ static struct {
 	uint64_t mult; /* ns per tick, 32 fraction bits */
 } clk;
 
-/* Before the counter is used. */
+/* The measurement of the counter's rate, before the counter is used. */
 static struct {
 	bool usable;           /* a second reading makes sense */
 	uint64_t ticks, ns;    /* the first reading */

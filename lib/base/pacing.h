@@ -38,9 +38,9 @@
  */
 
 #define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest span that counts */
-#define WEFT_RATE_TAU 8000000ull     /**< ns */
+#define WEFT_RATE_TAU 8000000ull     /**< ns; see above */
 #define WEFT_RATE_MAX 8000000ull     /**< ns; longest time by which one span is weighted */
-#define WEFT_RATE_STALE 500000000ull /**< ns */
+#define WEFT_RATE_STALE 500000000ull /**< ns; see above */
 
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */
@@ -218,7 +218,7 @@ static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, siz
 	b->err = err;
 }
 
-/** The registration succeeded. */
+/** The registration succeeded: end the backoff if it was at least as large as the refused one. */
 static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size_t length)
 {
 	if (b->wait != 0 && held + length >= b->total)
@@ -312,7 +312,7 @@ struct weft_credit_pool {
 /** @p least > 0 */
 void weft_credit_pool_init(struct weft_credit_pool *p, uint64_t limit, uint64_t least,
 			   uint64_t first, uint64_t max);
-/** A new peer. @return its window */
+/** Add a peer. @return its window */
 uint64_t weft_credit_pool_join(struct weft_credit_pool *p);
 /** The peer is gone: free its window. */
 void weft_credit_pool_leave(struct weft_credit_pool *p, uint64_t window);

@@ -34,7 +34,7 @@ struct weft_tcp_connect {
 	const char *remedy;   /**< text for "no server listens on HOST port N: REMEDY" */
 	uint64_t timeout;     /**< ns, of one attempt at all addresses of the name */
 	uint64_t again_until; /**< while no server listens, all addresses are tried again */
-	uint64_t end;         /**< of the whole */
+	uint64_t end;         /**< time limit of all attempts together */
 	/**
 	 * Called at least every 100 ms, except during the resolution of the name. May be NULL.
 	 * @return 0; or a negative error, which ends the connect
@@ -104,7 +104,8 @@ struct weft_tcp_server;
 
 /**
  * Listen. At most 16 clients are served at once. A further one takes the place of a client that has
- * its reply, or else of one of the host (IPv6: the /64) with the most clients. A client has 5 s.
+ * its reply, or else of one of the host (IPv6: the /64) with the most clients. A client is dropped
+ * after 5 s.
  * Only the first 16 refused clients are passed to refused().
  * @return 0; -EINVAL the host has no address here; an error of the socket; -ENOMEM
  */

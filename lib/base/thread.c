@@ -168,7 +168,7 @@ static void sleep_once(struct weft_lock *l)
 
 	if (owner == 0)
 		return;
-	/* Relaxed: the time limit covers a release that does not see it. */
+	/* Relaxed: a release that does not see the flag yet costs at most the time limit. */
 	atomic_store_explicit(&l->sleeps, 1, memory_order_relaxed);
 	futex(&l->owner, FUTEX_WAIT, owner, &limit);
 }
@@ -177,7 +177,7 @@ static void wait_for(struct weft_lock *l, uint32_t self)
 {
 	unsigned int looks = 0;
 
-	/* Relaxed: the owner gives way a little later. */
+	/* Relaxed: if the owner sees the count late, it only gives way a little later. */
 	atomic_fetch_add_explicit(&l->waiting, 1, memory_order_relaxed);
 	while (load(&l->owner) != 0 || !weft_lock_take(l, self)) {
 		if (++looks > SPIN_LOOKS)
@@ -195,7 +195,7 @@ static void count_streak(struct weft_lock *l, uint32_t self)
 
 	l->last = self;
 	l->streak = again ? l->streak + 1 : 0;
-	/* Relaxed: read by this thread alone for a decision. */
+	/* Relaxed: only this thread decides by the value. */
 	atomic_store_explicit(&l->yields, l->streak >= WEFT_LOCK_STREAK ? self : 0,
 			      memory_order_relaxed);
 }

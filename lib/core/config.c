@@ -112,7 +112,7 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 
 /* ------------------------------------------------------------------ life */
 
-/* Fields that follow from others. */
+/* Set the fields that follow from others. */
 static void derive(struct weft_conf *conf)
 {
 	conf->lane.raw_ethertype = conf->encap == 1;
@@ -172,7 +172,7 @@ static int config_alloc(struct weft_config **out)
 
 /* ------------------------------------------------------------------ one setting */
 
-/* The place of a setting. */
+/* The place in a file, or the environment, that has a setting. */
 struct place {
 	const struct weft_config_sources *from;
 	char text[320]; /* "FILE:LINE: ", to precede a message; "" for the environment */

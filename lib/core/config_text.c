@@ -80,8 +80,8 @@ static int check_rights(const char *path, const struct stat *st, char *why, size
 
 /*
  * The rights are tested before the file is opened, since opening a device can have an effect. They
- * are tested again on the open file, which another file may have replaced. O_NONBLOCK: opening a
- * pipe does not wait for its writer.
+ * are tested again on the open file, because another file may have taken its place.
+ * O_NONBLOCK: opening a pipe does not wait for its writer.
  */
 static int open_checked(const char *path, struct stat *st, char *why, size_t why_len)
 {

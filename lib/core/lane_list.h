@@ -3,8 +3,8 @@
  * @file core/lane_list.h
  * The text of WEFT_LANES: items separated by ';', each `driver:resource[,option=value...]`.
  */
-#ifndef WEFT_LANES_SPEC_H
-#define WEFT_LANES_SPEC_H
+#ifndef WEFT_LANE_LIST_H
+#define WEFT_LANE_LIST_H
 
 #include "lane.h"
 
@@ -46,4 +46,4 @@ struct weft_lanes_item {
 int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers,
 		     struct weft_lanes_item *items, char *why, size_t why_len);
 
-#endif /* WEFT_LANES_SPEC_H */
+#endif /* WEFT_LANE_LIST_H */

@@ -28,7 +28,7 @@ int weft_shown_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, 
 		     const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		     struct weft_lane_comp *comp);
 void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data, size_t length);
-/** A connection has failed. */
+/** Record in the capture that a connection has failed. */
 void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
 void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
 

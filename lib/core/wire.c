@@ -33,7 +33,7 @@ static int check_frag(const struct weft_wire_frag *f, size_t payload)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), payload);
 }
 
-/* A range of a message. */
+/* Check a range of a message. */
 static int check_range(weft_le64 first, weft_le64 bytes)
 {
 	uint64_t offset = weft_get64(first), length = weft_get64(bytes);
@@ -49,7 +49,7 @@ static int check_data(const struct weft_wire_data *hdr, size_t payload)
 										      : 0;
 }
 
-/* Keys: each lane at most once. */
+/* Check a record of keys: each lane at most once. */
 static int check_keys(const struct weft_wire_keys *keys, size_t length)
 {
 	const struct weft_wire_lane_key *key = (const void *)(keys + 1);
@@ -66,7 +66,7 @@ static int check_keys(const struct weft_wire_keys *keys, size_t length)
 	return 0;
 }
 
-/* Records: unknown ones are skipped unless marked as indispensable. */
+/* Check the records: unknown ones are skipped unless marked as indispensable. */
 static int check_records(uint8_t id, const uint8_t *p, size_t left)
 {
 	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR || id == WEFT_WIRE_AM_RTS;

@@ -43,7 +43,7 @@
 #define WEFT_WIRE_PUT_HALF 0x08u /**< added to the flags: the message counts half as much */
 
 /**
- * The maximum number of puts that notify of which only a part has arrived at the target, per
+ * The maximum number of puts with a notification that have arrived at the target only in part, per
  * endpoint direction. The endpoint fails if there are more. Initiators use at most half.
  */
 #define WEFT_WIRE_NOTES 4096

@@ -86,7 +86,7 @@ static inline weft_le32 weft_put_single(float f)
 #define WEFT_WIRE_REG_COST_MAX 100.0f
 #define WEFT_WIRE_REG_GROWTH_MAX 1e-3f /**< s/byte */
 
-/* A NaN compares as false. */
+/* @return false for NaN, too: it compares as false */
 static inline bool weft_wire_time_ok(float x, float max)
 {
 	return x >= 0 && x <= max;

@@ -233,7 +233,7 @@ static unsigned int access_of(unsigned int rights)
 	return access;
 }
 
-/* Peers have no access any more. */
+/* Withdraw the key of @p mem: from now on peers have no access. */
 static void withdraw_key(struct weft_mem *mem)
 {
 	if (!mem->slot)

@@ -50,9 +50,9 @@ struct weft_head {
 	};
 };
 
-/** The piece at req->send.offset. */
+/** Make the head of the piece at req->send.offset. */
 void weft_head_piece(const struct weft_request *req, struct weft_head *h);
-/** Without records, which follow at h->length. @return where the RTS' flags go */
+/** Make the head of an RTS. Records follow at h->length. @return where the RTS' flags go */
 weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h);
 
 #endif /* WEFT_EAGER_H */

@@ -56,7 +56,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 void weft_msg_ep_down(struct weft_ep *ep);
 /** The ep failed: complete all its requests with @p status. */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
-/** Serve queued sends, credits. Called once per progress after the lanes. @return events */
+/** Serve queued sends and credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
 /**
  * Is there work to do at once?

@@ -131,7 +131,7 @@ static inline uint32_t weft_rx_ranges_above(const struct weft_msg_ep *me)
 	return me->rx_ranges > WEFT_RX_RANGES_FLOOR ? me->rx_ranges - WEFT_RX_RANGES_FLOOR : 0;
 }
 
-/** Count @p more ranges. */
+/** Add @p more, which may be negative, to the ranges of the endpoint and of its worker. */
 static inline void weft_rx_ranges_add(struct weft_msg_ep *me, int32_t more)
 {
 	uint32_t before = weft_rx_ranges_above(me);

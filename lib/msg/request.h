@@ -469,7 +469,7 @@ void weft_stall_requested(struct weft_request *req);
 
 void weft_stall_account(struct weft_stalls *s, uint64_t ns);
 
-/** Once a progress call. */
+/** Add the time since the last call to the present states. Called once per progress call. */
 static inline void weft_stall_progress(struct weft_stalls *s, uint64_t now)
 {
 	if (__builtin_expect(s->all, 0))

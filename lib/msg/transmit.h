@@ -180,14 +180,14 @@ struct weft_native {
 	struct weft_lane_comp comp;
 	struct weft_request *req;
 	uint64_t offset, length;
-	uint64_t given; /**< ns */
+	uint64_t given; /**< time when the lane took it, ns */
 	uint8_t lane;
 	uint8_t dir; /**< enum weft_dir */
 };
 
 /** Allocate the state of one native operation of the request. @return NULL = no memory */
 struct weft_native *weft_native_new(struct weft_request *req, unsigned int lane, enum weft_dir dir);
-/** The worker ends: free the state of all. */
+/** The worker ends: release the memory of operations that are over. */
 void weft_native_fini(struct weft_msg_worker *mw);
 /** The lane did not take the operation: free its state. */
 void weft_native_drop(struct weft_native *n);

@@ -47,7 +47,7 @@ struct weft_model_lane {
 	size_t min_zcopy;     /**< shorter messages are copied */
 	unsigned int max_iov;
 	double get_bandwidth;    /**< of native reads, bytes/s; 0 = as in struct weft_lane_attr */
-	size_t max_get, max_put; /**< of native remote reads and writes */
+	size_t max_get, max_put; /**< longest native remote read and write */
 	unsigned int max_rma_iov;
 	uint64_t features; /**< WEFT_LANE_F_* */
 	uint32_t domain;   /**< equal numbers = one registration domain */

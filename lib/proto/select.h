@@ -33,8 +33,9 @@ enum weft_thresh_rule {
 	WEFT_THRESH_ALWAYS,   /**< num <= 0, den >= 0: rendezvous is cheaper at every size */
 	/** the lines never meet, or rendezvous wins only below the crossing */
 	WEFT_THRESH_FALLBACK,
-	WEFT_THRESH_CAPPED, /**< above what multi-eager may carry */
-	WEFT_THRESH_FIXED,  /**< configured */
+	/** another rule's threshold would be above what multi-eager may carry */
+	WEFT_THRESH_CAPPED,
+	WEFT_THRESH_FIXED, /**< the threshold is configured */
 };
 
 /** One set of lanes, summed up (weft_lanes_sum() makes it). */

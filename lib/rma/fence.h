@@ -41,7 +41,7 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
 
 /* ------------------------------------------------------------------ gets outstanding */
 
-/** Set the pieces of the window that the operation has outstanding; @p left bytes have not come. */
+/** Set the pieces of the window that the operation uses: @p left requested bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
 /** May this endpoint request one more piece? If not, it is kicked when it may. Counted. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);

@@ -294,7 +294,7 @@ void weft_rma_local_put(struct weft_request *req);
 
 /* ------------------------------------------------------------------ rma/notify.c */
 
-/** The put begins. */
+/** Number a put with a notification, and request a flush once per WEFT_WIRE_NOTES / 4 of them. */
 void weft_rma_note_begin(struct weft_request *req);
 /** As weft_rma_put_step(). */
 int weft_rma_note_step(struct weft_request *req);

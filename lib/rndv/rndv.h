@@ -69,22 +69,22 @@ struct weft_pull_range;
 struct weft_rndv;
 struct weft_rndv_port;
 
-#define WEFT_PULL_SLACK_FIRST 16000u     /**< ns, and half of the round trip */
-#define WEFT_PULL_SLACK_MIN 2000u        /**< ns */
-#define WEFT_PULL_SLACK_MAX 1000000u     /**< ns */
-#define WEFT_PULL_SLACK_BYTES (1u << 20) /**< and at most this number of bytes */
-#define WEFT_PULL_SPAN 1000000u          /**< ns; at least, and twice round trip and slack */
-#define WEFT_PULL_LOW 8000000u           /**< ns */
-#define WEFT_PULL_LATE 200000u           /**< ns, beyond 4 times round trip and slack */
+#define WEFT_PULL_SLACK_FIRST 16000u     /**< ns; half of the round trip is added */
+#define WEFT_PULL_SLACK_MIN 2000u        /**< ns; least slack */
+#define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack */
+#define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
+#define WEFT_PULL_SPAN 1000000u          /**< ns; shortest span; also twice round trip and slack */
+#define WEFT_PULL_LOW 8000000u           /**< ns; see above */
+#define WEFT_PULL_LATE 200000u           /**< ns; late = this beyond 4 times round trip and slack */
 #define WEFT_PULL_USERS 2u               /**< lanes that may have a piece beyond the window */
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */
-	uint64_t window; /**< bytes */
+	uint64_t window; /**< bytes that may be outstanding: rate * (rtt + slack) */
 	uint32_t users;  /**< lanes that have bytes outstanding, and are not late */
-	uint32_t rtt;    /**< ns, the least; 0 = unknown */
-	uint32_t slack;  /**< ns */
-	double rate;     /**< bytes/s */
+	uint32_t rtt;    /**< shortest round trip, ns; 0 = unknown */
+	uint32_t slack;  /**< time beyond the round trip, ns */
+	double rate;     /**< of the port, bytes/s */
 	/* the current span, and the previous one */
 	uint64_t at, came;
 	uint64_t before_ns, before_came;
@@ -258,8 +258,8 @@ struct weft_pull {
 struct weft_pull_range {
 	TAILQ_ENTRY(weft_pull_range) link; /**< in a list of its fetch */
 	TAILQ_ENTRY(weft_pull_range) port_link;
-	struct weft_rndv_port *port; /**< or NULL */
-	struct weft_lane_comp comp;  /**< native read */
+	struct weft_rndv_port *port; /**< the lane's port, or NULL */
+	struct weft_lane_comp comp;  /**< of a native read */
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
 	uint64_t left;  /**< bytes of it that have not come */
@@ -278,14 +278,14 @@ struct weft_fetch {
 	struct weft_ivals got;
 	uint64_t length; /**< bytes to be transferred: those of the message that fit */
 	uint64_t next;   /**< first byte that was never requested */
-	struct weft_pull_ranges ranges; /**< outstanding */
+	struct weft_pull_ranges ranges; /**< requested, and not complete */
 	struct weft_pull_ranges again;  /**< to be requested again: their native read failed */
 	uint32_t reads;                 /**< native reads in flight */
 	const struct weft_proto *proto;
 	bool pulled;  /**< bytes are requested piece by piece; else all by RTR */
 	bool written; /**< the RTR contained keys */
-	bool queued;  /**< in me->rndv->fetches */
-	uint8_t size; /**< which of these lists */
+	bool queued;  /**< in a list of me->rndv->fetches[] */
+	uint8_t size; /**< index of that list */
 	bool over;    /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */

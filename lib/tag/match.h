@@ -38,7 +38,10 @@
 
 struct weft_match_source;
 
-/** Where to search, in addition to tag and source: the fields of the same names. */
+/**
+ * Where to search, in addition to tag and source. The fields are those of the same names in struct
+ * weft_match_recv.
+ */
 struct weft_match_chan {
 	uint16_t channel;
 	uint32_t from;

@@ -332,7 +332,7 @@ static struct weft_match_msg *look_for(struct weft_worker *worker, const struct 
 			       tag, mask, look->chan);
 }
 
-/* A message has come already. */
+/* Receive a message that has come already. */
 static int recv_message(struct weft_message *msg, struct weft_request *req,
 			const struct weft_op_params *params, struct weft_request **out)
 {

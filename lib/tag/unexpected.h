@@ -160,7 +160,7 @@ void weft_rx_refuse(struct weft_message *msg);
  * @p now: see weft_recv_done().
  */
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
-/** The user will never receive it. */
+/** The user will never receive the message: free it, and drop the pieces that are still to come. */
 void weft_rx_drop(struct weft_message *msg);
 /** Take the message out of matching for a probe. */
 void weft_rx_take(struct weft_message *msg);

@@ -25,9 +25,9 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer
 void weft_ep_retire(struct weft_ep *ep, int status);
 /** The worker is destroyed: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
-/** The peer has closed. */
+/** The peer has closed or is gone: the ep ends, or fails if the application owns it. */
 void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
-/** A lane in use has failed. */
+/** A lane in use has failed: so does the ep, unless it is closing and all is delivered. */
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
 /** Endpoint of a reference in a peer's message, or NULL. */
 struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);

@@ -14,7 +14,7 @@
 
 struct weft_peer;
 
-/** The ep's timer has expired. */
+/** The ep's timer has expired: repeat the message, or end what has reached its deadline. */
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
 void weft_wireup_drop(struct weft_ep *ep);

@@ -90,9 +90,10 @@ static void compare_frames(struct weft_worker *w, unsigned int i)
 
 	if (best != iface)
 		weft_log_worker(w, WEFT_LOG_WARN,
-				"%s (%s) has frames of %zu bytes, %s (%s) of %zu: is its MTU set?",
+				"%s (%s) has frames of %zu bytes, %s (%s) of %zu: raise the MTU of "
+				"%s if its network carries larger frames",
 				iface->name, iface->attr.device, iface->attr.frame_size, best->name,
-				best->attr.device, best->attr.frame_size);
+				best->attr.device, best->attr.frame_size, iface->attr.device);
 }
 
 /* A link has come up, or has another speed. */
