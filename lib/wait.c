@@ -100,7 +100,7 @@ static void init_left(struct weft_wait *wait)
 	pthread_mutex_init(&wait->left_lock, NULL);
 }
 
-/* Worker locked. */
+/* Create the state of a worker that waits, at its first wait. Worker locked. */
 static int wait_open(struct weft_worker *w)
 {
 	struct weft_wait *wait;
@@ -248,7 +248,7 @@ static void empty_event(struct weft_wait *wait)
 	wait->roused = false;
 }
 
-/* A signal, or another thread's call, since the last time. */
+/* Has there been a signal, or another thread's call, since the last time? */
 static bool take_signal(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
@@ -498,7 +498,7 @@ static int join_sleepers(struct weft_worker *w, uint64_t until)
 	return until < wait->timer_at ? set_timer(wait, now_of(w), until) : 0;
 }
 
-/* Worker locked. */
+/* Count this thread as awake. The last of the roused threads ends the wake-up. Worker locked. */
 static void leave_sleepers(struct weft_wait *wait)
 {
 	bool last = are_leaving(wait) && wait->sleepers == 1;

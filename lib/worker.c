@@ -354,8 +354,8 @@ static int make_id(struct weft_worker *w)
 }
 
 /*
- * State of connections and messages, and the ifaces. On error weft_worker_destroy() frees the parts
- * that exist.
+ * Create the state of connections and messages, and open the ifaces. On error weft_worker_destroy()
+ * frees the parts that exist.
  */
 static int worker_setup(struct weft_worker *w, const char *lanes)
 {
@@ -428,8 +428,8 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 }
 
 /*
- * Each peer is notified once, and the call does not wait. Requests end and their callbacks run;
- * lanes deliver nothing any more.
+ * Close all endpoints. Each peer is notified once, and the call does not wait. Requests end and
+ * their callbacks run; lanes deliver nothing any more.
  */
 static void close_endpoints(struct weft_worker *w)
 {

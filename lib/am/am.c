@@ -589,7 +589,7 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 	return d;
 }
 
-/* A message may be complete now, or in sequence. */
+/* A waiting message may be complete now, or in sequence: deliver those that are. */
 static void go_on(struct weft_msg_ep *me)
 {
 	if (me->am && !me->failed)

@@ -413,7 +413,7 @@ static struct weft_ival_block *resize_block(struct weft_ival_block *old, uint32_
 	return k;
 }
 
-/* From the interval held in place to blocks. */
+/* Move the only interval, which is held in place, to a first block. @return 0 or -ENOMEM */
 static int first_block(struct weft_ivals *s)
 {
 	struct weft_ival_block *k = resize_block(NULL, BLOCK_FIRST);

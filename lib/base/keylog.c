@@ -48,7 +48,7 @@ static void init_condition(void)
 	pthread_condattr_destroy(&attr);
 }
 
-/* The parent's lines are the parent's. */
+/* Forget the lines that wait: the parent writes them. */
 static void after_fork_in_child(void)
 {
 	waiting = lost = 0;
@@ -69,7 +69,7 @@ static void init(void)
 	pthread_once(&once, init_once);
 }
 
-/* One line for all that are lost until the next flush, which reports their number. */
+/* Count a lost line. Only the first one is logged; the next flush reports their number. */
 static void lose(int rc)
 {
 	bool first;

@@ -87,7 +87,10 @@ static inline void weft_question_leave(struct weft_question *q)
 	atomic_store_explicit(&q->leaving, true, memory_order_relaxed);
 }
 
-/** Costs a load of a cache line that is written only by questions. NULL is allowed. */
+/**
+ * Answer the question if one is posted. Costs a load of a cache line that is written only by
+ * questions. NULL is allowed.
+ */
 static inline void weft_question_poll(struct weft_question *q)
 {
 	/* Relaxed: weft_question_answer() checks again, and acquires the question. */
@@ -95,7 +98,7 @@ static inline void weft_question_poll(struct weft_question *q)
 		weft_question_answer(q);
 }
 
-/** Checked after the worker has set its flag that it sleeps. NULL is allowed. */
+/** Is a question posted? Checked after the worker has set its flag that it sleeps. NULL: no. */
 static inline bool weft_question_is_posted(struct weft_question *q)
 {
 	return q && atomic_load(&q->state) == WEFT_QUESTION_POSTED;

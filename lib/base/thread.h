@@ -69,11 +69,11 @@ struct weft_lock {
 
 extern _Thread_local uint32_t weft_lock_thread __attribute__((tls_model("initial-exec")));
 
-/* A thread's first lock. @return its number, which is not 0 */
+/* Give the calling thread its number, at its first lock. @return the number, which is not 0 */
 uint32_t weft_lock_number(void);
-/* The lock is taken, or others wait for it. */
+/* Acquire the lock when it is taken, or others wait for it. */
 void weft_lock_contended(struct weft_lock *l, uint32_t self);
-/* After a release that has seen a sleeping thread. */
+/* Wake the sleeping threads, after a release that has seen one. */
 void weft_lock_wake(struct weft_lock *l);
 
 static inline uint32_t weft_lock_self(void)

@@ -44,8 +44,8 @@ static inline bool weft_lanes_are_shown(void)
 }
 
 /**
- * Let captures see an interface without frames of its own. @return false: no memory, or too many
- * interfaces
+ * Let captures record the messages of an interface that has no frames of its own. @return false: no
+ * memory, or too many interfaces
  */
 bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_tap_ops *ops,
 			 struct weft_lane_tap_open *params);

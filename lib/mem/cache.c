@@ -323,7 +323,7 @@ static int cache_start(struct weft_regcache *rc, char *why, size_t why_len)
 	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
 
-/* At the first miss; rc->slow is held. */
+/* Start the cache, at the first miss; rc->slow is held. */
 static void try_start(struct weft_regcache *rc)
 {
 	char why[256] = "";
@@ -632,7 +632,10 @@ static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t e
 	return err;
 }
 
-/* rc->slow is held. */
+/*
+ * Register the range, and store the registration if possible. rc->slow is held. @return 0; -EAGAIN:
+ * the range cannot be cached; or another error
+ */
 static int cache_miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		      struct weft_mem **mem)
 {

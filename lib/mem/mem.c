@@ -385,8 +385,8 @@ void weft_mem_put_dead(struct weft_mem *mem)
 }
 
 /*
- * One more operation whose peer has keys of the registration at @p at. @return it, or NULL = there
- * is none
+ * Count one more operation whose peer has keys of the registration at @p at. @return the
+ * registration, or NULL = there is none
  */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {

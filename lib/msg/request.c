@@ -98,7 +98,7 @@ static inline struct weft_ep *ep_of(const struct weft_request *req)
 	return ep && ep->generation == req->ep_generation ? weft_ep_of_user(ep) : NULL;
 }
 
-/* All fields but the size. */
+/* Fill all fields but the size. */
 static inline void fill_completion(const struct weft_request *req, struct weft_completion *c)
 {
 	c->status = req->status == WEFT_INPROGRESS ? 0 : req->status;

@@ -460,7 +460,7 @@ struct weft_stalls {
 	uint64_t bytes[WEFT_LATENCY_SIZES]; /**< of these sends */
 };
 
-/** The state of @p me's queue has changed, or may have. */
+/** Set what the head of @p me's queue waits for. No effect if it is the same as before. */
 void weft_stall_set(struct weft_msg_ep *me, enum weft_stall stall);
 /** The message is announced. A second call has no effect. */
 void weft_stall_offered(struct weft_request *req);

@@ -195,7 +195,7 @@ void weft_native_drop(struct weft_native *n);
 void weft_native_given(struct weft_native *n, size_t offset, size_t length);
 /** The operation has ended: count that the lane has done it, and free its state. */
 void weft_native_over(struct weft_native *n, int status);
-/** The measured rate of a lane has changed. */
+/** The measured rate or round trip of a lane has changed: compute its window again. */
 void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir dir);
 
 /** Count bytes that a lane writes or reads natively, for statistics of lanes. */

@@ -32,7 +32,7 @@ static const enum resource resource_of[WEFT_NUM_STAGES] = {
 	[WEFT_STAGE_RECV_REG] = RECEIVER, [WEFT_STAGE_LATENCY] = NOTHING,
 };
 
-/* For texts: the stage that represents its resource. */
+/* The stage that represents each resource in texts. */
 static const enum weft_stage stage_of[NOTHING] = {
 	[SENDER] = WEFT_STAGE_SEND_CPU,
 	[WIRE] = WEFT_STAGE_WIRE,

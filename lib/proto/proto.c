@@ -126,7 +126,7 @@ static void add_cpu(struct weft_curve *cv, const struct weft_model *m, const str
 			 "one CPU");
 }
 
-/* Time of drivers' copies at both CPUs, s/byte, and of lanes with a wire. */
+/* Times of the drivers' copies at both CPUs, s/byte, and of the lanes that have a wire. */
 struct moved {
 	double send, recv;
 	double wire;  /* busy for one round, s */
@@ -271,7 +271,7 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 	return yes;
 }
 
-/* The common part: both ends have a request, the receiver ends with an ATS, d. */
+/* The common part: both ends keep a request, the receiver sends ATS; and d of proto/select.h. */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)
 {

@@ -187,7 +187,7 @@ static bool has_any(const struct weft_rma *rma)
 	return !rma->me->failed && (!weft_rma_quiet(rma) || !TAILQ_EMPTY(&rma->pending));
 }
 
-/* The number of fences before its oldest operation; it has an operation. */
+/* The number of fences before the oldest operation of an endpoint, which has one. */
 static uint32_t epoch_of(const struct weft_rma *rma)
 {
 	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;

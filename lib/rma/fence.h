@@ -43,15 +43,15 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
 
 /** Set the pieces of the window that the operation uses: @p left requested bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
-/** May this endpoint request one more piece? If not, it is kicked when it may. Counted. */
+/** May this endpoint request one more piece? If not, that is counted, and it is kicked later. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
-/** @p pieces more are outstanding. */
+/** Count @p pieces more as outstanding. */
 void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
 /** @p pieces have come, or (@p good false) will not come. */
 void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
 /** If there is room, let waiting endpoints continue. */
 void weft_rma_gets_look(struct weft_msg_worker *mw);
-/** The endpoint does not wait any more. */
+/** Remove the endpoint from those that wait for room. */
 void weft_rma_gets_leave(struct weft_msg_ep *me);
 
 #endif /* WEFT_RMA_FENCE_H */

@@ -149,7 +149,7 @@ static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 	return false;
 }
 
-/* Can the lanes of @p iface access all of it? */
+/* Can the lanes of @p iface access all of the local buffer? */
 static bool rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface)
 {
 	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
@@ -246,7 +246,7 @@ static uint32_t remote_lanes(const struct weft_request *req)
 	}
 }
 
-/* Those of them that can access the local buffer, too. */
+/* Lanes that can access the peer's memory and the local buffer. */
 static uint32_t native_lanes(const struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
@@ -443,7 +443,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	return 0;
 }
 
-/* @return 0, or -EAGAIN: pieces are still in flight */
+/* Execute the operation again without the lost lane. @return -EAGAIN: pieces are in flight */
 static int another_way(struct weft_request *req)
 {
 	if (req->send.zcopies) {

@@ -181,7 +181,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	return note;
 }
 
-/* Add one more of its messages. @return false: the message contradicts earlier ones */
+/* Add one more message of a put. @return false: the message contradicts earlier ones */
 static bool note_add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
 {
 	uint64_t total = weft_get64(n->total), offset = weft_get64(n->put.offset);

@@ -32,9 +32,9 @@ void weft_rndv_pull_end(struct weft_fetch *f);
 /** Length of a native write at @p off: at most @p max and a share of the lane's window, aligned. */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
-/** The endpoint's lanes are up, or have changed. */
+/** The endpoint's lanes are up, or have changed: find their windows and ports, and request more. */
 void weft_rndv_ep_lanes(struct weft_msg_ep *me);
-/** The endpoint has failed: it requests nothing more. */
+/** The endpoint has failed: remove it from the queues, so that it requests nothing more. */
 void weft_rndv_ep_fail(struct weft_msg_ep *me);
 
 #endif /* WEFT_RNDV_PULL_H */

@@ -96,7 +96,7 @@ struct weft_pull_port {
 /** @param rate  bytes/s; not above 0 = 1e9 */
 void weft_pull_port_init(struct weft_pull_port *p, double rate);
 
-/** One of its lanes has measured a round trip. */
+/** One of its lanes has measured a round trip: a shorter one changes the window. */
 void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns);
 
 /** Is there room for a piece? @param idle  the lane for it has nothing outstanding */

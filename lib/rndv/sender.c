@@ -581,7 +581,7 @@ static int rts_progress(struct weft_request *req)
 	return 0;
 }
 
-/* Remove its pieces from all queues, and notify a receiver that has requested bytes. */
+/* End a send early: drop its pieces in all queues, and notify a receiver that requested bytes. */
 static void rndv_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_RNDV))

@@ -320,7 +320,7 @@ void weft_match_indexes_fini(struct weft_match *m);
  * @return NULL = no memory
  */
 struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, uint64_t mask);
-/** The last receive of the mask is gone. */
+/** The last receive of the mask is gone: make the mask idle. */
 void weft_match_mask_idle(struct weft_match *m, struct weft_match_mask *k);
 void weft_match_masks_fini(struct weft_match *m);
 

@@ -70,7 +70,7 @@ static int keep_ahead(struct weft_msg_ep *me, struct weft_message *msg, weft_le3
 	return 0;
 }
 
-/* A message that was ahead is now in sequence. */
+/* Match a message that was ahead and is now in sequence. */
 static void now_in_sequence(struct weft_msg_ep *me, struct weft_message *msg)
 {
 	struct weft_ext x = weft_message_ext(msg);
@@ -250,7 +250,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 		weft_rx_over(msg);
 }
 
-/* An ABORT that arrives before any piece of its message. */
+/* Begin a message of which an ABORT arrives before any piece. */
 static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *a, int status,
 			  const struct weft_ext *x)
 {
@@ -351,7 +351,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 		weft_rx_queue(msg);
 }
 
-/* The withdrawal has overtaken its RTS, which must have no effect when it arrives. */
+/* The withdrawal has overtaken its RTS: make sure that the RTS has no effect when it arrives. */
 static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
 {
 	const struct weft_rndv_offer offer = {.sreq = w->sreq};
@@ -401,7 +401,7 @@ static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdra
 		weft_rndv_refuse(me, w->sreq, -ECANCELED);
 }
 
-/* After a tagged message, or a piece, other messages may be in sequence. */
+/* After a tagged message, or a piece, other messages may be in sequence: match those. */
 static inline void tagged_done(struct weft_msg_ep *me)
 {
 	if (me->failed)

@@ -143,11 +143,11 @@ void weft_rx_ack(struct weft_message *msg, int status);
  * @param x  NULL = it has no EXT
  */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
-/** No receive for the message is posted. */
+/** No receive for the message is posted: insert the message into the unexpected lists. */
 void weft_rx_queue(struct weft_message *msg);
-/** The pieces of the message will be copied to @p req as they come. */
+/** From now on the pieces of the message are copied to @p req as they come. */
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
-/** All pieces are here, or no more will come. */
+/** All pieces are here, or no more will come: complete the receive that has the message, if any. */
 void weft_rx_over(struct weft_message *msg);
 /**
  * The sender of a message waits for a match, but this end is closing: notify the sender, and drop
@@ -183,7 +183,7 @@ struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
 /** The source has one endpoint less. It is freed if nothing else uses it. */
 void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s);
-/** All receives and messages are gone. */
+/** Free all sources. All receives and messages are gone. */
 void weft_tag_sources_fini(struct weft_tag_worker *tw);
 
 /* ------------------------------------------------------------------ the end of an endpoint */
@@ -192,7 +192,7 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw);
  * The user has closed the endpoint: notify senders that wait for a match that there will be none.
  */
 void weft_tag_closing(struct weft_msg_ep *me);
-/** Incomplete messages from the endpoint end. */
+/** End the receives that need this endpoint, and its incomplete messages, with @p status. */
 void weft_tag_ended(struct weft_msg_ep *me, int status);
 /** The endpoint is freed: complete messages stay. */
 void weft_tag_detach(struct weft_msg_ep *me);

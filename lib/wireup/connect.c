@@ -163,7 +163,7 @@ static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	send_rep(ep);
 }
 
-/* The peer is new, or the endpoint does not exist here yet. */
+/* Accept a REQ of a new peer, or for an endpoint that does not exist here yet. */
 static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)

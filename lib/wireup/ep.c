@@ -29,7 +29,7 @@
  * timers. wireup/peer.c has the table by number.
  */
 
-/* Twice as many slots; all were taken. */
+/* Double the number of slots, all of which are taken. */
 static int table_grow(struct weft_worker *w)
 {
 	uint32_t old = w->ep_table_size, size = old ? 2 * old : 16;

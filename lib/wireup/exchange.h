@@ -55,7 +55,7 @@ void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
 void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
 /** Make wireup->credit_out, once. */
 void weft_wireup_grant(struct weft_ep *ep);
-/** Responder: the initiator has the REP. */
+/** Responder: the initiator has the REP, so the endpoint is established. */
 void weft_wireup_confirm(struct weft_ep *ep);
 void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m);
@@ -64,6 +64,7 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 
 /**
  * Both ends of lane 0 have received a message over it, after an exchange over a control channel.
+ * The endpoint is established, and its further lanes are opened.
  */
 void weft_wireup_linked(struct weft_ep *ep);
 
@@ -74,11 +75,11 @@ void weft_wireup_linked(struct weft_ep *ep);
  * address. @return 0 or an error, after which the caller must release the ep
  */
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
-/** Initiator: its connection is up. */
+/** Initiator: its connection is up: send the first request over it. */
 void weft_wireup_boot_up(struct weft_ep *ep);
 /**
- * Initiator: its connection is lost before the REP. @p definite: the lane reported it; else there
- * was no reply in time
+ * Initiator: its connection is lost before the REP: accept a REQ that crossed, or try another pair.
+ * @p definite: the lane reported the loss; else there was no reply in time
  */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
 /**
@@ -90,7 +91,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 /* ------------------------------------------------------------------ wireup/close.c */
 
-/** An ep that is being closed is up now, or its timer has expired. */
+/** An ep that is being closed is up now, or its timer has expired: go on with the close. */
 void weft_ep_closing_step(struct weft_ep *ep);
 /** A lane has died: other lanes send its messages, so they must be flushed again. */
 void weft_ep_closing_lanes(struct weft_ep *ep);

@@ -18,11 +18,11 @@ struct weft_worker;
 
 /** The new connection of lane @p n has failed: destroy it. */
 void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
-/** LANE_LINK has arrived. @return false: it is not expected */
+/** Handle LANE_LINK. @return false: it is not expected */
 bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
 /** Lane @p n is gone: schedule the first attempt to connect it again. */
 void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
-/** The next step of lane @p n is due. */
+/** The next step of lane @p n is due: connect it, or repeat ATTACH. */
 void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
 /** A link is back: connect the lanes over @p iface at once. */
 void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
@@ -35,7 +35,7 @@ bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /** Handle ATTACH of a lane's second or later connection. @return false: it is for the first */
 bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			     const struct weft_wireup_msg *m);
-/** ATTACHED has arrived over @p lane_ep, or data, which means the same. */
+/** ATTACHED has arrived over @p lane_ep, or data, which means the same: its lane is back. */
 void weft_lane_return_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep);
 
 #endif /* WEFT_LANE_RETURN_H */

@@ -21,7 +21,7 @@ struct weft_worker;
 
 /** Bind a connection as lane @p n. */
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** Lane @p n is attached at both ends. */
+/** Lane @p n is attached at both ends: messages may use it from now on. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
 /** Lane @p n, which was up, carries no messages any more; other lanes do. */
 void weft_lane_lost(struct weft_ep *ep, unsigned int n);
@@ -77,7 +77,7 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 void weft_links_reset(struct weft_ep *ep);
 /** The addresses are exchanged over a control channel: start to connect lane 0. */
 void weft_links_begin(struct weft_ep *ep);
-/** Lane @p n is attached at both ends. */
+/** As weft_lane_up(), for a lane connected by addresses; lane 0 establishes the endpoint. */
 void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
 #endif /* WEFT_WIREUP_LANES_H */

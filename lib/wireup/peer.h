@@ -86,7 +86,7 @@ void weft_peers_fini(struct weft_conns *conns);
 
 /** Make the part of an address that follows from a boot address. @return 0, or -EINVAL: damaged */
 int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
-/** The peer's whole address is @p remote. */
+/** The peer's whole address, @p remote, has arrived: use it in place of the boot address. */
 void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
 
 /* ------------------------------------------------------------------ unclaimed endpoints */

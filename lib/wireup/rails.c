@@ -96,7 +96,7 @@ static void compare_frames(struct weft_worker *w, unsigned int i)
 				best->attr.device, best->attr.frame_size, iface->attr.device);
 }
 
-/* A link has come up, or has another speed. */
+/* A link has come up, or has another speed: compare the speed with that of comparable links. */
 static void rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
 	unsigned int i;
@@ -161,7 +161,7 @@ static void log_event(struct weft_worker *w, struct weft_iface_link *l,
 				      text);
 }
 
-/* There is no link, and none is expected. */
+/* Log that the interface has no link, although it should have one. */
 static void log_missing(struct weft_worker *w, struct weft_iface_link *l,
 			struct weft_lane_iface *iface)
 {
@@ -431,7 +431,10 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/* The local interface is as good as the other one, so the cause is the other end, or the path. */
+/*
+ * Log that lane @p n has smaller messages than a lane of an equal local interface: the other end of
+ * it, or the path, is the cause.
+ */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;

@@ -36,7 +36,7 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails);
 
 /* ------------------------------------------------------------------ links */
 
-/** ifaces[@p index] was opened. */
+/** ifaces[@p index] was opened: note the state of its link, and log a link that is missing. */
 void weft_iface_link_init(struct weft_worker *w, unsigned int index);
 /** An event of a port or device, for the log. @return its link has come up */
 bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,

@@ -90,7 +90,7 @@ void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
 /** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** The peer's numbers of a lane, by which it has made its choices. */
+/** Read the peer's numbers of a lane, by which the peer has made its choices. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
 /** Lane @p n of the map in the form of the wire. */
 struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);

@@ -644,7 +644,7 @@ int weft_conns_init(struct weft_worker *w)
 	w->next_timer = UINT64_MAX;
 	/* Hosts can influence their numbers. */
 	conns->hosts.seed = w->hash_key.k0;
-	/* Reserved, so that an entry cannot fail. weft_conns_fini() follows an error. */
+	/* Reserved, so that adding an entry cannot fail. weft_conns_fini() follows an error. */
 	if (weft_table_reserve(&conns->by_sn) || weft_table_reserve(&conns->by_lane_ep))
 		return -ENOMEM;
 	return weft_peers_init(conns);
