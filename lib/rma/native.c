@@ -318,8 +318,8 @@ static void native_done(struct weft_lane_comp *comp, int status)
 		req->status = weft_lane_key_status(req->me, status);
 		if (status == -EIO && weft_rma_req(req)->kind == WEFT_RMA_AMO)
 			weft_log_ep(req->me->ep, WEFT_LOG_WARN,
-				    "a lane died with an atomic operation in flight: the outcome "
-				    "is unknown");
+				    "a lane died with an atomic operation in flight: it ends with "
+				    "an error, but the peer's device may have executed it");
 	}
 	if (weft_rma_req(req)->again && req->me->up && req->status == WEFT_INPROGRESS) {
 		if (req->send.zcopies == 0)

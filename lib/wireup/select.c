@@ -296,7 +296,7 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 			return 0;
 		take_pair(in, &st, p, &out[0]);
 		snprintf(out[0].why, sizeof(out[0].why),
-			 "lowest latency of those that need no other lane's help");
+			 "lowest latency of those that a control channel connects");
 		n = 1;
 	} else if (in->have_boot && max > 0) {
 		take_pair(in, &st, in->boot, &out[0]);
