@@ -98,12 +98,16 @@ struct sim_port_params sealed_fast = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 
 void sealed_open_hosts(struct sealed_scene *s, struct sim_case *c, const struct sim_port_params *pa,
 		       const struct sim_port_params *pb, const char *config)
 {
+	struct sim_port_params shared = *pa;
+
 	memset(s, 0, sizeof(*s));
 	s->rec = &recorded;
 	sealed_forget(s->rec);
 	s->rec->ether = pa->raw_ethertype;
 	s->sim = case_sim_seed(c, c->seed);
-	s->pa = sim_port_create(s->sim, pa);
+	/* A decrypts into other buffers, B in place. */
+	shared.no_flags |= WEFT_FRAME_PORT_RX_OWN;
+	s->pa = sim_port_create(s->sim, &shared);
 	s->pb = sim_port_create(s->sim, pb);
 	s->px = sim_port_create(s->sim, pa);
 	sim_station(s->px, false, sim_ignore, NULL);

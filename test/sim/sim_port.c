@@ -538,7 +538,9 @@ static void fill_frame_port(struct sim_port *port)
 		snprintf(fp->device, sizeof(fp->device), "%s", p->device);
 	else
 		snprintf(fp->device, sizeof(fp->device), "sim-%s", port->name);
-	fp->flags = (WEFT_FRAME_PORT_MULTISEG | WEFT_FRAME_PORT_EXTBUF | p->flags) & ~p->no_flags;
+	fp->flags = (WEFT_FRAME_PORT_MULTISEG | WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_RX_OWN |
+		     p->flags) &
+		    ~p->no_flags;
 	if (is_nic(fp))
 		snprintf(fp->mem_domain, sizeof(fp->mem_domain), "sim");
 	fp->socket = SOCKET_ID_ANY;

@@ -453,7 +453,8 @@ static void unknown_sender_input(struct raw_iface *iface, const struct weft_fram
 }
 
 /* A frame of a sealed connection, or a sealed frame of another one. */
-static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v)
+static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v,
+					struct rte_mbuf *desc)
 {
 	struct weft_frame_view plain;
 	struct rte_mbuf *m;
@@ -469,7 +470,7 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
-	m = raw_sealed_open(c, v, &plain, &spent);
+	m = raw_sealed_open(c, v, desc, &plain, &spent);
 	if (m && plain.type == WEFT_FRAME_GONE) {
 		raw_conn_gone_input(c);
 	} else if (m) {
@@ -478,7 +479,8 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 	} else if (spent && c->state == RAW_UP) {
 		raw_conn_fail(c, -EBADMSG, "too many frames with wrong tags arrived");
 	}
-	rte_pktmbuf_free(m);
+	if (m != desc)
+		rte_pktmbuf_free(m);
 }
 
 static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
@@ -493,7 +495,7 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
 			if (unlikely(v->flags & WEFT_FRAME_F_SEALED ||
 				     ref->conn->csum == RAW_CSUM_SEALED))
-				sealed_input(ref->conn, v);
+				sealed_input(ref->conn, v, desc);
 			else
 				conn_input(ref->conn, v, desc);
 			return;

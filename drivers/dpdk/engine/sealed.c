@@ -674,32 +674,62 @@ static bool read_plain(struct raw_conn *c, struct weft_frame_view *plain)
 	return false;
 }
 
+/* Where the plain body goes: nowhere else, if the buffer is this process's alone. */
+struct place {
+	struct rte_mbuf *m;
+	struct weft_frame_hdr *hdr;
+	bool received; /* m is the received buffer, which the caller owns */
+};
+
+static bool find_place(const struct raw_conn *c, const struct weft_frame_view *v,
+		       struct rte_mbuf *desc, struct place *at)
+{
+	const struct weft_frame_port *port = c->iface->port;
+
+	if (desc && port->flags & WEFT_FRAME_PORT_RX_OWN) {
+		*at = (struct place){desc, (struct weft_frame_hdr *)(uintptr_t)v->hdr, true};
+		return true;
+	}
+	at->received = false;
+	at->m = rte_pktmbuf_alloc(port->pool);
+	if (!at->m) {
+		raw_count(c->iface, RAW_NO_MEMORY);
+		return false;
+	}
+	at->hdr = raw_hdr(c, at->m);
+	if (c->encap.len + HEAD_LEN + v->body_len <= rte_pktmbuf_tailroom(at->m))
+		return true;
+	raw_count(c->iface, RAW_DROP_BAD_LENGTH);
+	rte_pktmbuf_free(at->m);
+	return false;
+}
+
 /*
- * All bytes of the frame are read once. Another process may write to the received buffer, so the
- * body is copied out of such memory before it is verified.
+ * All bytes of the frame are read once. Another process may write to a buffer that is not this
+ * process's alone, so the body is copied out of such memory before it is verified.
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
-				 struct weft_frame_view *plain, bool *spent)
+				 struct rte_mbuf *desc, struct weft_frame_view *plain, bool *spent)
 {
-	bool copy = c->iface->port->flags & WEFT_FRAME_PORT_MEMORY;
+	const bool shared =
+		(c->iface->port->flags & (WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_RX_OWN)) ==
+		WEFT_FRAME_PORT_MEMORY;
 	const struct raw_seal *seal = c->iface->seal;
 	uint8_t head[WEFT_SEALED_HEAD] __rte_aligned(8), tag[WEFT_FRAME_TAG_LEN];
-	uint32_t front = c->encap.len + HEAD_LEN;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(c->iface->port->pool);
-	struct weft_frame_hdr *hdr;
 	struct weft_cipher_seg seg;
 	struct weft_sealed_op op;
+	struct place at;
 
-	if (!m) {
-		raw_count(c->iface, RAW_NO_MEMORY);
+	if (!find_place(c, v, desc, &at))
 		return NULL;
-	}
 	memcpy(head, v->hdr, sizeof(head));
 	memcpy(tag, v->body + v->body_len, sizeof(tag));
-	hdr = raw_hdr(c, m);
 	seg = (struct weft_cipher_seg){
-		.in = v->body, .out = (uint8_t *)(hdr + 1), .len = v->body_len};
-	if (copy || seal->conf.mode == WEFT_SEAL_AUTH)
+		.in = v->body,
+		.out = at.received ? (uint8_t *)(uintptr_t)v->body : (uint8_t *)(at.hdr + 1),
+		.len = v->body_len,
+	};
+	if (!at.received && (shared || seal->conf.mode == WEFT_SEAL_AUTH))
 		copy_segs(&seg, 1);
 	op = (struct weft_sealed_op){
 		.conn = c->sealed->keys,
@@ -709,8 +739,7 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 		.tag = tag,
 		.verdict = WEFT_SEALED_FORMAT,
 	};
-	if (front + v->body_len <= rte_pktmbuf_tailroom(m) &&
-	    weft_get16(((struct weft_frame_hdr *)head)->length) == sizeof(head) + v->body_len)
+	if (weft_get16(((struct weft_frame_hdr *)head)->length) == sizeof(head) + v->body_len)
 		weft_sealed_open(seal->cipher, &op, 1, c->iface->now);
 	if (op.verdict != WEFT_SEALED_OK) {
 		*spent = count_drop(c, op.verdict);
@@ -722,21 +751,20 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		goto drop;
 	}
-	memcpy(hdr, head, HEAD_LEN);
-	open_header(hdr);
-	m->data_len = (uint16_t)(front + v->body_len);
-	m->pkt_len = m->data_len;
+	memcpy(at.hdr, head, HEAD_LEN);
+	open_header(at.hdr);
 	*plain = *v;
-	plain->hdr = hdr;
-	plain->body = (const uint8_t *)(hdr + 1);
+	plain->hdr = at.hdr;
+	plain->body = seg.out;
 	if (!read_plain(c, plain))
 		goto drop;
 	/* The header of GONE is older than the connection's frames. */
-	if (hdr->type != WEFT_FRAME_GONE)
-		look_at_keys(c, weft_get32(hdr->ack));
-	return m;
+	if (at.hdr->type != WEFT_FRAME_GONE)
+		look_at_keys(c, weft_get32(at.hdr->ack));
+	return at.m;
 
 drop:
-	rte_pktmbuf_free(m);
+	if (!at.received)
+		rte_pktmbuf_free(at.m);
 	return NULL;
 }

@@ -95,13 +95,15 @@ void raw_sealed_free(struct raw_conn *c);
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * Verify and decrypt a frame, whose headers are validated.
+ * Verify and decrypt a frame, whose headers are validated. The received bytes may change.
+ * @param desc  the buffer of the frame, or NULL if the frame lies elsewhere
  * @param plain  the validated plain frame in the result
  * @param[out] spent  set when the connection has to end: too many tags were wrong
- * @return the buffer of the plain frame, which the caller frees; NULL: dropped and counted
+ * @return the buffer of the plain frame: @p desc, or another one that the caller frees; NULL: the
+ * frame has been counted as dropped
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
-				 struct weft_frame_view *plain, bool *spent);
+				 struct rte_mbuf *desc, struct weft_frame_view *plain, bool *spent);
 
 /*
  * Is another key due, and the present one not confirmed, since this end sends no DATA? Then a probe
@@ -202,9 +204,10 @@ static inline struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct 
 }
 
 static inline struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
-					       struct weft_frame_view *plain, bool *spent)
+					       struct rte_mbuf *desc, struct weft_frame_view *plain,
+					       bool *spent)
 {
-	(void)c, (void)v, (void)plain, (void)spent;
+	(void)c, (void)v, (void)desc, (void)plain, (void)spent;
 	return NULL;
 }
 

@@ -270,6 +270,8 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_SHARED (1u << 9)
 /** the kernel reports the UDP port as unreachable as soon as the process is gone */
 #define WEFT_FRAME_PORT_SOCKET (1u << 10)
+/** no other process can write to received buffers: frames are decrypted in place */
+#define WEFT_FRAME_PORT_RX_OWN (1u << 11)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;

@@ -131,7 +131,7 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	 * memory.
 	 */
 	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
-	l->copies_tx = !l->no_extbuf;
+	l->copies_tx = l->rx_own = !l->no_extbuf;
 	l->no_chains = WEFT_MEMIF_SPLITS_CHAINS;
 	l->memif = true;
 	memif_socket(d, kv);
@@ -218,7 +218,7 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->rx_depth = l->tx_depth = (uint16_t)RTE_MIN(l->tx_slots, (uint32_t)UINT16_MAX);
 	l->packet_socket = true;
 	l->copies_tx = true;
-	l->copies = true;
+	l->copies = l->rx_own = true;
 	l->guess = true; /* the PMD reports 10 Gb/s, whatever the interface is */
 	l->latency = 5e-6;
 	return 0;
@@ -258,7 +258,8 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->data_room = l->object_max; /* all that fits the object */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
-	l->guess = true; /* as in packet_limits() */
+	l->rx_own = true; /* of the kernel, too, which can write anywhere */
+	l->guess = true;  /* as in packet_limits() */
 	l->latency = 5e-6;
 	return 0;
 }
@@ -328,9 +329,12 @@ bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room)
 static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
 	struct weft_port_limits *l = &d->limits;
+	const struct rte_bus *bus = d->info.device ? rte_bus_find_by_device(d->info.device) : NULL;
 	uint16_t mtu = 0;
 
 	RTE_SET_USED(kv);
+	/* The other process of a virtual device may map this process's memory (net_virtio_user). */
+	l->rx_own = bus && strcmp(rte_bus_name(bus), "vdev") != 0;
 	l->set_mtu = true;
 	find_rx_unit(d);
 	l->frame_max = (d->info.max_mtu ? d->info.max_mtu : RTE_ETHER_MTU) + weft_port_l2(d->vlan);

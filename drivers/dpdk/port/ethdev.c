@@ -479,6 +479,8 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 
 	if (d->limits.memory)
 		flags |= WEFT_FRAME_PORT_MEMORY;
+	if (d->limits.rx_own)
+		flags |= WEFT_FRAME_PORT_RX_OWN;
 	if (d->shared)
 		flags |= WEFT_FRAME_PORT_SHARED;
 	if (d->offloads_rx & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)

@@ -66,6 +66,7 @@ struct weft_port_limits {
 	bool packet_socket; /**< over a packet socket, whose send sleeps */
 	bool no_link;       /**< there is no link that could have a speed */
 	bool guess;         /**< the link speed that the PMD reports has no meaning */
+	bool rx_own;        /**< no other process can write to received buffers */
 	bool copies;        /**< every frame is copied by the CPU at both ends */
 	enum weft_lane_link link;
 	double latency; /**< s */

@@ -591,7 +591,8 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	snprintf(fp->device, sizeof(fp->device), "%s", u->name);
 	fp->flags = WEFT_FRAME_PORT_RX_CSUM | WEFT_FRAME_PORT_TX_CSUM | WEFT_FRAME_PORT_MULTISEG |
 		    WEFT_FRAME_PORT_MEASURE | WEFT_FRAME_PORT_GUESS | WEFT_FRAME_PORT_COPIES |
-		    WEFT_FRAME_PORT_SOCKET | (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
+		    WEFT_FRAME_PORT_SOCKET | WEFT_FRAME_PORT_RX_OWN |
+		    (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
 	weft_udp_mac(u->ip, fp->mac);
 	fp->socket = SOCKET_ID_ANY;
 	fp->tx_depth = TX_DEPTH;
