@@ -440,6 +440,31 @@ static void idle_connections_open_no_reserve(struct sim_case *c)
 	assert_int_equal(lane_counter(t.b, "path.opened"), 1);
 }
 
+/*
+ * @behaviour R91: a path whose opening is not answered is given up for a while, and opens later
+ */
+static void an_unanswered_opening_is_tried_again(struct sim_case *c)
+{
+	struct lane_two t = automatic(c, "WINDOW=64k");
+	struct eater e = {.lost = 1u << 1, .all_types = true};
+	uint32_t n = 0;
+
+	sim_filter(t.pa, eat, &e);
+	sim_filter(t.pb, eat, &e);
+	for (unsigned int k = 0; k < 5; k++)
+		n = busy_ms(&t, t.e, n);
+	sim_run(t.sim, SIM_S, NULL, NULL);
+	assert_int_equal(lane_counter(t.a, "path.opened"), 0);
+	e.lost = 0;
+	for (unsigned int k = 0; k < 5; k++) {
+		n = busy_ms(&t, t.e, n);
+		sim_run(t.sim, SIM_S, NULL, NULL);
+	}
+	assert_int_equal(lane_counter(t.a, "path.opened"), 1);
+	settle(&t, t.b, n);
+	assert_int_equal(t.e->downs, 0);
+}
+
 /* @behaviour R22: A peer or network that is silent as a whole makes no path bad */
 static void when_all_are_silent_none_is_bad(struct sim_case *c)
 {
@@ -527,6 +552,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(paths_that_no_longer_help_are_put_back),
 	SIM_CASE(on_one_switch_one_path_stays),
 	SIM_CASE(idle_connections_open_no_reserve),
+	SIM_CASE(an_unanswered_opening_is_tried_again),
 	SIM_CASE(when_all_are_silent_none_is_bad),
 	SIM_CASE(a_peer_that_was_away_makes_no_path_bad),
 	SIM_CASE(paths_of_ten_times_the_round_trip_make_no_retransmissions),

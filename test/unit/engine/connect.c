@@ -242,14 +242,18 @@ static void hello_to_a_host_that_shares_a_port_is_not_refused(void **state)
 static void a_host_that_shares_a_port_reports_its_own_connections(void **state)
 {
 	(void)state;
-	pair_open(&pair, NULL, 19);
-	B->port.flags |= WEFT_FRAME_PORT_SHARED;
-	pair_connect(&pair);
-	raw_conn_free(raw_conn_of(B->accepted));
-	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
-	pair_run(&pair, 1000000, NULL);
-	assert_int_equal(A->status, -ECONNRESET);
-	pair_close(&pair);
+	for (unsigned int type = 0; type < 2; type++) {
+		const struct pair_params params = {.raw_ethertype = type};
+
+		pair_open(&pair, &params, 19);
+		B->port.flags |= WEFT_FRAME_PORT_SHARED;
+		pair_connect(&pair);
+		raw_conn_free(raw_conn_of(B->accepted));
+		assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
+		pair_run(&pair, 1000000, NULL);
+		assert_int_equal(A->status, -ECONNRESET);
+		pair_close(&pair);
+	}
 }
 
 /* The halves of the sender's IP address change places, which no checksum sees. */

@@ -61,6 +61,39 @@ static struct raw_conn *conn_of(struct weft_lane_ep *lane_ep)
 	return (struct raw_conn *)lane_ep;
 }
 
+/* ---- flushes ---- */
+
+static unsigned int flushed;
+
+static void on_flushed(struct weft_lane_comp *comp, int status)
+{
+	(void)comp;
+	assert_int_equal(status, 0);
+	flushed++;
+}
+
+static void a_flush_without_memory_is_refused(void **state)
+{
+	struct weft_lane_comp comp = {.done = on_flushed};
+
+	(void)state;
+	pair_open(&pair, NULL, 12);
+	pair_connect(&pair);
+	flushed = 0;
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 100), 0);
+	no_memory = true;
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), -ENOMEM);
+	no_memory = false;
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 1);
+	assert_int_equal(flushed, 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 1, 100), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(flushed, 1);
+	pair_close(&pair);
+}
+
 /* ---- paths ---- */
 
 static unsigned int readys;
@@ -363,6 +396,7 @@ static void the_state_of_hints_comes_with_the_first_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_flush_without_memory_is_refused),
 		cmocka_unit_test(without_memory_for_paths_a_connection_has_one),
 		cmocka_unit_test(a_ready_that_finds_no_memory_is_taken_when_it_comes_again),
 		cmocka_unit_test(marks_of_a_path_that_is_not_open_yet_are_counted),

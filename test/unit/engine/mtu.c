@@ -170,6 +170,39 @@ static void it_is_used_again_when_it_is_wide(void **state)
 	pair_close(&pair);
 }
 
+static unsigned int parts_with_crc;
+
+static uint32_t count_parts_with_crc(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + 42);
+
+	(void)from;
+	if (frame[12] == 8 && frame[13] == 0 && hdr->type == WEFT_FRAME_PART)
+		parts_with_crc += (weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C) != 0;
+	return len;
+}
+
+/* @behaviour X20 */
+static void parts_have_the_checksum_of_the_connection(void **state)
+{
+	static const struct pair_params params[] = {{.csum = WEFT_CSUM_CRC32C},
+						    {.csum = WEFT_CSUM_UDP}};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		open_pair(&params[i], 505 + i);
+		parts_with_crc = 0;
+		A->wire.edit = count_parts_with_crc;
+		for (uint32_t k = 0; k < 40; k++)
+			pair_send(A, A->lane_ep, 1000000 + k, 8000);
+		narrow(1518, 1518);
+		stream(100, 8000, 3000 * MS);
+		assert_true(pair_counter(A, RAW_TX_PARTS) > 0);
+		assert_true((parts_with_crc > 0) == (params[i].csum == WEFT_CSUM_CRC32C));
+		pair_close(&pair);
+	}
+}
+
 /* With every checksum, without IP, with a VLAN tag, with loss and disorder. */
 /* @behaviour X20 */
 static void whatever_the_frames_look_like(void **state)
@@ -274,6 +307,7 @@ int main(void)
 		cmocka_unit_test(the_report_claims_no_size_that_fails),
 		cmocka_unit_test(one_way_is_enough),
 		cmocka_unit_test(it_is_used_again_when_it_is_wide),
+		cmocka_unit_test(parts_have_the_checksum_of_the_connection),
 		cmocka_unit_test(whatever_the_frames_look_like),
 		cmocka_unit_test(zero_copy_frames_are_cut_too),
 		cmocka_unit_test(loss_is_not_taken_for_it),

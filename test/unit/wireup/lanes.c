@@ -6,6 +6,7 @@
 #include "mock/conn_util.h"
 #include "msg/msg.h"
 #include "mock/rounds.h"
+#include "wireup/rails.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 
@@ -510,6 +511,54 @@ static void attached_lanes_outlive_the_connect_timeout(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* ------------------------------------------------------------------ what is logged */
+
+static char summary[256];
+
+static bool take_summary(enum weft_log_level level, const char *source, const char *text, void *arg)
+{
+	(void)level, (void)source, (void)arg;
+	if (strstr(text, "more of its lanes"))
+		snprintf(summary, sizeof(summary), "%s", text);
+	return true;
+}
+
+static unsigned int lines_of(struct weft_worker *w, unsigned int n, bool back)
+{
+	unsigned int lines = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		lines += weft_iface_lane_line(w, w->ifaces[0], back);
+	return lines;
+}
+
+/*
+ * @behaviour U92: of many lanes that are given up or come back within 10 s, five have a line of the
+ * log, and the others one line with their numbers
+ */
+static void many_lanes_that_change_have_one_line(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker *w = mock_worker(ctx, two_nics);
+
+	(void)state;
+	weft_log_level = WEFT_LOG_WARN;
+	weft_log_set_callback(take_summary, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		summary[0] = '\0';
+		assert_int_equal(lines_of(w, 8, false), 5);
+		assert_int_equal(lines_of(w, 2, true), 0);
+		mock_run(900, MS, w, NULL);
+		assert_string_equal(summary, "");
+		mock_run(200, MS, w, NULL);
+		assert_non_null(strstr(summary, "3 more of its lanes were given up, 2 came back"));
+		mock_run(10000, MS, w, NULL);
+	}
+	weft_log_set_callback(NULL, NULL);
+	weft_log_level = WEFT_LOG_ERROR;
+	conn_destroy(ctx, w, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +579,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_peer_that_does_not_poll_is_waited_for),
 		CONN_TEST(bootstrap_fails_over_before_the_answer),
 		CONN_TEST(crossed_requests_survive_the_loss_of_one_connection),
+		CONN_TEST(many_lanes_that_change_have_one_line),
 		CONN_TEST(attached_lanes_outlive_the_connect_timeout),
 	};
 
