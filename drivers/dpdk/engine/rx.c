@@ -304,10 +304,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	raw_rx_delivered(iface, &c->rx, seq, v->body_len, v->flags & WEFT_FRAME_F_ACK_REQ);
 }
 
-/*
- * A part of a frame that was too long for the path. With the last part, the frame is handled as any
- * other.
- */
+/* A part of a frame that was too long for the path. The last part completes the frame. */
 static __rte_noinline void part_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	struct weft_frame_view whole;

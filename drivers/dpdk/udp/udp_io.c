@@ -490,8 +490,8 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
  * shorter. Several messages leave by one system call. A router inside this host may forward a
  * message before it is cut, and drops all of it if one frame is too long for the next link. So only
  * frames of data share a message: the engine's probes for the MTU are alone, and so is each frame
- * to a host with a raw lane. The kernel copies the bytes, so a frame's buffers, and user memory that
- * it refers to, are free when the call returns.
+ * to a host with a raw lane. The kernel copies the bytes, so a frame's buffers, and user memory
+ * that it refers to, are free when the call returns.
  *
  * A socket without room is a full ring: the engine tries again. All other errors lose the frame, as
  * a network would: the interface is down, there is no route, a firewall drops it, or it is longer
