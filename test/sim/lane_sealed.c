@@ -94,6 +94,37 @@ static void faults_of_the_network_are_repaired(struct sim_case *c)
 	}
 }
 
+/*
+ * @behaviour Y100: with auth a lane sends from user memory without a copy, also again after a loss;
+ * with encrypt it does not
+ */
+static void auth_sends_from_user_memory(struct sim_case *c)
+{
+	struct sealed_scene s;
+
+	for (unsigned int auth = 0; auth < 2; auth++) {
+		struct sim_port_params p = sealed_fast;
+
+		p.seal_auth = auth;
+		p.up.loss = 0.05;
+		p.frame_size = 9014;
+		sealed_open(&s, c, &p, "CONNECT_TIMEOUT=10s");
+		for (uint32_t i = 0; i < 200; i++) {
+			assert_true(lane_send(s.e, LANE_ZCOPY, i, 4000) >= 0);
+			sim_run(s.sim, SIM_MS, NULL, NULL);
+		}
+		sim_run(s.sim, SIM_S, NULL, NULL);
+		assert_true(lane_exactly_once(s.b, 0, 200));
+		assert_int_equal(lane_wrong(s.b), 0);
+		assert_int_equal(lane_zcopy_pending(s.a), 0);
+		if (auth)
+			assert_true(sim_port_stats(s.pa)->chains >= 200);
+		else
+			assert_int_equal(sim_port_stats(s.pa)->chains, 0);
+		sealed_close(&s);
+	}
+}
+
 static void parts_and_an_mtu_that_falls(struct sim_case *c)
 {
 	struct sim_port_params p = sealed_fast;
@@ -240,6 +271,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(every_mode_seals_all_frames),
 	SIM_CASE(bodies_are_readable_with_auth_only),
 	SIM_CASE(faults_of_the_network_are_repaired),
+	SIM_CASE(auth_sends_from_user_memory),
 	SIM_CASE(parts_and_an_mtu_that_falls),
 	SIM_CASE(several_paths),
 	SIM_CASE(keys_are_replaced_when_old),

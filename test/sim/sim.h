@@ -94,6 +94,7 @@ struct sim_stats {
 	uint64_t oversize;
 	/** frames the owner sent that need a flag the port has not, or memory it may not read */
 	uint64_t not_allowed;
+	uint64_t chains; /* frames of more than one buffer */
 };
 
 /* ------------------------------------------------------------------ ports */

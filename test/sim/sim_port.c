@@ -266,6 +266,7 @@ static uint16_t port_tx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 			port->stats.oversize++;
 		if (pkts[i]->nb_segs > 1 && !(fp->flags & WEFT_FRAME_PORT_MULTISEG))
 			port->stats.not_allowed++;
+		port->stats.chains += pkts[i]->nb_segs > 1;
 		tx = sim_alloc(sizeof(*tx));
 		tx->port = port;
 		tx->mbuf = pkts[i];

@@ -484,7 +484,7 @@ static unsigned int body_segs(const struct rte_mbuf *m, uint32_t skip, uint32_t 
 	return len == 0 ? n : 0;
 }
 
-/* Mode auth does not write the body: it is copied, and the tag is that of the copy. */
+/* Mode auth does not write the body: the tag is that of a copy. */
 static void copy_segs(struct weft_cipher_seg *segs, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -510,6 +510,27 @@ static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
 	return m;
 }
 
+/*
+ * Zero-copy with mode auth: the segments of user memory, and one for the tag, are linked behind the
+ * new head. @return the place of the tag; NULL: there is no buffer
+ */
+static uint8_t *link_user(struct raw_iface *iface, struct rte_mbuf *head, const struct rte_mbuf *m)
+{
+	struct rte_mbuf **tail = &head->next, *s;
+
+	do {
+		s = *tail = alloc_for(iface, WEFT_FRAME_TAG_LEN);
+		if (!s)
+			return NULL;
+		head->nb_segs++;
+		tail = &s->next;
+		m = m->next;
+		if (m)
+			rte_pktmbuf_attach(s, (struct rte_mbuf *)(uintptr_t)m);
+	} while (m);
+	return rte_pktmbuf_mtod(s, uint8_t *);
+}
+
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path)
 {
 	const struct weft_frame_hdr *from =
@@ -517,7 +538,9 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 	uint32_t lane_len = weft_get16(from->length), front = c->encap.len + HEAD_LEN;
 	uint32_t body = lane_len - HEAD_LEN, size = c->encap.len + lane_len + WEFT_FRAME_SEAL_LEN;
 	const struct raw_seal *seal = c->iface->seal;
-	struct rte_mbuf *out = alloc_for(c->iface, size);
+	bool auth = seal->conf.mode == WEFT_SEAL_AUTH, refer = auth && m->nb_segs > 1;
+	struct rte_mbuf *out =
+		alloc_for(c->iface, refer ? m->data_len + WEFT_FRAME_NUMBER_LEN : size);
 	struct weft_cipher_seg segs[SEGS_MAX];
 	struct weft_frame_hdr *hdr;
 	struct weft_sealed_op op;
@@ -536,10 +559,15 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 		.segs = segs,
 		.num_segs = body_segs(m, front, body, p + front + WEFT_FRAME_NUMBER_LEN, segs),
 		.slot = path,
-		.tag = p + size - WEFT_FRAME_TAG_LEN,
+		.tag = refer ? link_user(c->iface, out, m) : p + size - WEFT_FRAME_TAG_LEN,
 	};
-	if (seal->conf.mode == WEFT_SEAL_AUTH)
-		copy_segs(segs, op.num_segs);
+	if (!op.tag) {
+		rte_pktmbuf_free(out);
+		return NULL;
+	}
+	if (auth)
+		copy_segs(segs, refer ? m->data_len > front : op.num_segs);
+	out->pkt_len = size;
 	if ((body > 0 && op.num_segs == 0) || weft_sealed_seal(seal->cipher, &op, 1) != 1) {
 		raw_count(c->iface, RAW_SEAL_KEY_SPENT);
 		rte_pktmbuf_free(out);

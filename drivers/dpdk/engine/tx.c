@@ -602,7 +602,9 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 				   unsigned int iovcnt, const struct weft_mem_lane *mem)
 {
 	const struct weft_frame_port *port = c->iface->port;
-	unsigned int n = 1 + (c->csum == WEFT_FRAME_CSUM_CRC32C), pages;
+	/* The last one has the CRC, or the tag. */
+	bool last = c->csum == WEFT_FRAME_CSUM_CRC32C || c->csum == RAW_CSUM_SEALED;
+	unsigned int n = 1 + last, pages;
 	rte_iova_t iova;
 
 	if (!mem)
