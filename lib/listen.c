@@ -92,6 +92,7 @@ static void log_failure(struct weft_worker *w, const char *host, unsigned int po
 		: rc == -EADDRINUSE    ? "another program listens there; choose another port, or 0"
 		: rc == -EADDRNOTAVAIL ? "no interface of this host has the address ('ip address')"
 		: rc == -EACCES        ? "ports below 1024 need a right; choose another"
+		: rc == -EAGAIN        ? "no thread can be started; raise the limit (ulimit -u)"
 				       : weft_strerror(rc);
 
 	weft_log_worker(w, WEFT_LOG_ERROR, "cannot listen on %s port %u: %s",

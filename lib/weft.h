@@ -332,6 +332,7 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
  * Make progress: receive, deliver, acknowledge, retransmit, and send queued operations. Never
  * sleeps. Peers regard a program that stops calling it as slow: over raw lanes for their
  * `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
+ * @param worker  not NULL: the call has no error to return
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);

@@ -216,8 +216,7 @@ static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int coun
 	int rc = 0;
 
 	wfi_lock_any();
-	while (wfi_progress() > 0)
-		;
+	wfi_progress_all();
 	for (int i = 0; i < count && rc == 0; i++)
 		rc = try_one(fids[i]);
 	if (rc == 0)

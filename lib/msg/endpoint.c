@@ -630,10 +630,16 @@ static int number_of(const struct weft_msg_ep *me, const char *name, unsigned in
 
 int weft_ep_force_proto(struct weft_ep *ep, const char *name)
 {
-	struct weft_msg_ep *me = ep->msg;
+	struct weft_msg_ep *me;
 	unsigned int number, before;
-	int rc = number_of(me, name, &number);
+	int rc;
 
+	if (!ep)
+		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_force_proto");
+	me = ep->msg;
+	rc = number_of(me, name, &number);
 	if (rc < 0)
 		return rc;
 	weft_worker_lock(ep->worker);

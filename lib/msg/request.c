@@ -257,9 +257,12 @@ int weft_msg_request_at_once(struct weft_request *req, int status)
 
 int weft_request_test(struct weft_request *req, struct weft_completion *c)
 {
-	struct weft_worker *w = req->mw->worker;
 	int status = WEFT_INPROGRESS;
+	struct weft_worker *w;
 
+	if (!req)
+		return -EINVAL;
+	w = req->mw->worker;
 	weft_worker_lock(w);
 	if (req->flags & WEFT_REQ_DONE) {
 		status = req->status;
@@ -288,10 +291,13 @@ void weft_request_free(struct weft_request *req)
 
 int weft_request_cancel(struct weft_request *req)
 {
-	struct weft_worker *w = req->mw->worker;
+	struct weft_worker *w;
 	bool was;
 	int rc = 0;
 
+	if (!req)
+		return -EINVAL;
+	w = req->mw->worker;
 	weft_worker_lock(w);
 	was = weft_worker_enter(w);
 	if (weft_dt_calls) {

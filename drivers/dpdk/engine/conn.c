@@ -344,7 +344,7 @@ static inline uint32_t index_of(const struct raw_conn *c)
 	return c->id & 0xffff;
 }
 
-void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t)
+void raw_deadline_sooner(struct raw_conn *c, uint64_t t)
 {
 	struct raw_iface *iface = c->iface;
 

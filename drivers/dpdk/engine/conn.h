@@ -477,7 +477,7 @@ uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t gene
 
 /* ---------------------------------------------------------------- times of the next checks */
 
-void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
+void raw_deadline_sooner(struct raw_conn *c, uint64_t t);
 
 /*
  * raw_timers() checks the connection at @p t, or before, and then finds out itself what is due: a
@@ -486,7 +486,7 @@ void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
 static inline void raw_deadline_tx(struct raw_conn *c, uint64_t t)
 {
 	if (unlikely(t < c->tx_clock_at))
-		raw_deadline_et_sooner(c, t);
+		raw_deadline_sooner(c, t);
 }
 
 void raw_deadline_live(struct raw_conn *c, uint64_t t);

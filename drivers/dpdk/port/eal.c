@@ -449,7 +449,10 @@ static void choose_memory(struct command *c, bool dumpcap, int count, char *cons
 			add_word(c, "--in-memory");
 		return;
 	} else {
-		c->memory = "no hugepages: fewer than 96 MiB of them are free";
+		c->memory =
+			hugetlbfs_is_there()
+				? "no hugepages: fewer than 96 MiB of them are free"
+				: "no hugepages: no hugetlbfs is mounted that this user can write";
 		add_word(c, "--no-huge");
 	}
 	if (!has_long(count, words, "proc-type"))

@@ -341,6 +341,9 @@ static void callbacks_may_not_wait(void **state)
 	assert_int_equal(weft_worker_wait(NULL, -1), -EINVAL);
 	assert_int_equal(weft_worker_arm(NULL), -EINVAL);
 	assert_int_equal(weft_worker_get_fd(NULL), -EINVAL);
+	assert_int_equal(weft_request_test(NULL, NULL), -EINVAL);
+	assert_int_equal(weft_request_cancel(NULL), -EINVAL);
+	assert_int_equal(weft_ep_force_proto(NULL, NULL), -EINVAL);
 	weft_worker_signal(NULL);
 }
 
