@@ -21,15 +21,15 @@
  *     completions (with the error) and no send succeeds. An acknowledgement (completion of a zcopy
  *     send or of a flush) means that the peer's receive callback has returned for the message.
  *  2. A send without room returns -EAGAIN, has no side effect, and may be repeated later. No call
- *     waits or sleeps. The caller finds room by trying again after progress();
- *     #weft_lane_ep.tx_room is a hint by which it may skip attempts that would fail.
+ *     between open() and close() waits or sleeps. The caller finds room by trying again after
+ *     progress(); #weft_lane_ep.tx_room is a hint by which it may skip attempts that would fail.
  *  3. Receive callbacks run only inside ops->progress(). A callback may send on any lane. It may
  *     keep the lane's buffer if there is a descriptor: it returns #WEFT_LANE_KEEP and releases the
  *     buffer later with ops->release(). A driver that is below its low-water mark of buffers passes
  *     desc == NULL, and the callback must copy. Kept buffers never stop acknowledgements.
- *  4. Time: progress() gets `now`, and logic never reads a clock. Received frames are handled
- *     before timers. RTT samples and timeouts that span a gap between two progress calls are
- *     discarded. A peer or an owner that does not poll is slow, not dead.
+ *  4. Time: progress() gets `now`, and the timers of lane_eps read no other clock. Received frames
+ *     are handled before timers. RTT samples and timeouts that span a gap between two progress
+ *     calls are discarded. A peer or an owner that does not poll is slow, not dead.
  *  5. Small messages sent to one peer between two progress() calls may share a frame. They are sent
  *     at the latest at the next progress(). If nothing is unacknowledged on the lane_ep, the first
  *     is sent at once. tx_flush() and tx_posted() send them sooner.

@@ -35,7 +35,8 @@ void wfi_rma_executed(const struct wfi_op *op)
 	}
 	if (rc < 0)
 		FI_WARN(&wfi_provider, FI_LOG_EP_DATA,
-			"the target does not count a read or an atomic: %s\n",
+			"the target is not notified of a read or an atomic, and does not count "
+			"it: %s\n",
 			fi_strerror(-wfi_post_result(rc)));
 }
 

@@ -5,8 +5,8 @@
  * are, and what is wrong with it. The library's validation accepts frames for one receiver. This
  * one accepts frames for any receiver, and frames that the capture has cut (snaplen). For a
  * malformed frame it returns the reason as text. A sealed frame whose key is known is decoded as
- * the plain frame in it. Message records, the messages of lanes without
- * frames (lib/lane_tap.h), become views like those of DATA frames with one message.
+ * the plain frame in it. Message records, the messages of lanes without frames (lib/lane_tap.h),
+ * become views like those of DATA frames with one message.
  */
 #ifndef DUMP_DECODE_H
 #define DUMP_DECODE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/file.h
- * A capture file, frame by frame: pcapng and pcap (libpcap). libpcap reads pcapng,
- * too, but it reports neither the interface nor the direction of a frame, and it refuses files
- * whose interfaces differ.
+ * A capture file, frame by frame: pcapng and pcap (libpcap). libpcap reads pcapng, too, but it
+ * reports neither the interface nor the direction of a frame, and it refuses files whose interfaces
+ * differ.
  *
  * The bytes are untrusted: every length is checked, and a block has a limit. A damaged part ends
  * the file there with an error message. Memory does not depend on the size of the file.

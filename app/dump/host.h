@@ -18,8 +18,8 @@ void trace_notice(struct trace *t, const struct dump_frame *frame, const struct 
 		  uint64_t time);
 
 /**
- * A capture has a record: find out whether its host, or a lane of it, was silent before.
- * @param f  NULL: the frame belongs to no flow
+ * Take a captured frame of any kind: was the host of its capture, or a lane there, silent before?
+ * @param f  the flow of the frame; NULL: it belongs to no flow
  */
 void trace_host_record(struct trace *t, const struct dump_frame *frame,
 		       const struct dump_view *view, struct trace_flow *f, uint64_t time);

@@ -27,7 +27,11 @@ int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, in
 
 void roce_ep_destroy(struct weft_lane_ep *lane_ep);
 int roce_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
-/** End the lane: queue pairs to error, completions with @p status, then the event. */
+/**
+ * End the lane: its queue pairs go to the error state, operations that have not completed get
+ * @p status, and the owner gets @p event. With #WEFT_LANE_EV_GONE, BYE is sent first, and
+ * roce_lane_ep_close() changes the state of the queue pairs later.
+ */
 void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,
 		       const char *text);
 void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,

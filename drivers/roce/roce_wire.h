@@ -7,7 +7,7 @@
  * A message is one SEND with immediate data; the immediate data is its header:
  *
  *	bit 31     control: the am id is enum weft_roce_control, there is no payload
- *  bit 30     the sender requests a count at once when this message is processed
+ *	bit 30     the sender requests a count at once when this message is processed
  *	bits 25-29 am id
  *	bits 0-24  messages of the other direction, on this queue pair, that the sender has
  *	           processed; cumulative, modulo 2^25

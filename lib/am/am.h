@@ -32,15 +32,15 @@ struct weft_am_worker {
 	LIST_HEAD(, weft_am_data) kept;
 };
 
-/** State of an endpoint: me->am, created with the first message that waits or is retained. */
+/** State of an endpoint: me->am, created with the first struct weft_am_data. */
 struct weft_am {
 	struct weft_table ahead;        /* messages that are out of order, or incomplete */
 	LIST_HEAD(, weft_am_data) kept; /* messages that handlers retain */
 };
 
 /**
- * A message that is out of order, incomplete, retained by its handler, or whose payload is at the
- * sender.
+ * A message that is out of order or incomplete, that its handler may retain, or whose payload is at
+ * the sender.
  */
 struct weft_am_data {
 	struct weft_table_node by_seq; /* while it is in `ahead` */

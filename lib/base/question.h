@@ -3,8 +3,9 @@
  * @file base/question.h
  * A question is a request of another thread for a worker's counters, endpoints or lanes. A worker
  * belongs to its own thread. So the question is posted, and the worker writes the answer in its
- * next progress call; no other thread reads the worker. A worker that does not poll gives no
- * answer, and the requesting thread gives up after a second.
+ * next progress call. Only the lock of a worker with WEFT_THREAD_MULTI permits another thread
+ * to write the answer (lib/answer.c). A worker that does not poll gives no answer, and the
+ * requesting thread gives up after a second.
  *
  * Two interfaces post questions: DPDK's telemetry (engine/telemetry.c) for workers with raw lanes,
  * and the socket of a process for the other workers (lib/answer.c). Both have the same commands.
@@ -39,8 +40,8 @@ struct weft_answer_entry {
 
 struct weft_question {
 	/**
-	 * The requesting thread sets WEFT_QUESTION_POSTED; the worker's thread sets ANSWERING and
-	 * then IDLE
+	 * The requesting thread sets WEFT_QUESTION_POSTED; the thread that answers sets ANSWERING
+	 * and then IDLE
 	 */
 	atomic_uint state;   /* first */
 	atomic_bool leaving; /* the worker waits to close: no more questions */
@@ -77,7 +78,7 @@ const char *weft_question_put(struct weft_question *q, enum weft_question_kind k
 /** Does @p id begin the id of this worker? */
 bool weft_question_is_to(const struct weft_question *q, const char *id, size_t len);
 
-/** Answer the posted question. Worker's thread, inside progress(). */
+/** Answer the posted question. Worker's thread, inside progress(); or with the worker's lock. */
 void weft_question_answer(struct weft_question *q);
 
 /** From now on no thread waits for an answer of this worker. Worker's thread. */

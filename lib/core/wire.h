@@ -5,10 +5,9 @@
  * their limits, and the rules that a table cannot state. All fields are little-endian and packed.
  * Lane frames (below these messages) are in drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the only validation. It checks id, length and every
- * field that can be checked without state. The length fields are trusted afterwards. References
- * ({index, generation}) are checked by the code that looks them up. There are no pointers on the
- * wire.
+ * Trust: weft_wire_check() (core/wire.c) checks id, length and every field that can be checked
+ * without state. The length fields are trusted afterwards. References ({index, generation}) are
+ * checked by the code that looks them up. There are no pointers on the wire.
  *
  * Id 0 is never used. An unknown id on a connected endpoint fails the endpoint (-EPROTO): the lane
  * has acknowledged the message, so dropping it would lose data.

@@ -236,7 +236,7 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	 */
 	if (rc == -ENOSPC && !mem->on_the_fly) {
 		if (is_news(mem->ctx, iface, rc))
-			weft_warn("%s: %s; more memory is registered without this lane",
+			weft_warn("%s: %s; further memory is registered without this lane",
 				  iface->name, why[0] ? why : weft_strerror(rc));
 		return 0;
 	}
@@ -277,7 +277,7 @@ static void number_domain(struct weft_context *ctx, struct weft_lane_iface *ifac
 	i = domain_index(ctx, iface);
 	if (i == WEFT_MAX_DOMAINS) {
 		weft_warn("%s: the context has had %d registration domains, or there is no "
-			  "memory; with this one nothing is registered, and it copies",
+			  "memory; this lane registers no memory, and copies",
 			  iface->name, WEFT_MAX_DOMAINS);
 		return;
 	}

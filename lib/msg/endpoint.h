@@ -82,7 +82,8 @@ void weft_flush_check(struct weft_msg_ep *me);
 /* ------------------------------------------------------------------ status of lanes' operations */
 
 /**
- * The only place that translates the status that a driver passes to weft_lane_comp.done().
+ * Translate the status that a driver passes to weft_lane_comp.done() into one for the application.
+ * For operations that a key permits, weft_lane_key_status() does this.
  *
  * @param me      the operation's endpoint
  * @param status  the driver's, 0 or a negative errno value

@@ -7,7 +7,8 @@
  * when that number of fences is passed, that is when no operation of an earlier epoch is in
  * progress on any endpoint. So all operations in progress on one endpoint have the same epoch.
  *
- * A fence scans once the endpoints that have had operations since the last scan. Endpoints with the
+ * A fence scans the worker's list of endpoints that have operations. An endpoint joins the list
+ * with its first operation; a scan removes endpoints without operations. Endpoints with the
  * oldest epoch hold the fence, and are counted. The next scan takes place when the last of them has
  * finished that epoch.
  */
@@ -125,9 +126,9 @@ static void refuse_range(struct weft_rma *rma, uint64_t first, uint64_t last, in
 			req->status = status;
 	}
 	/*
-	 * The pieces already sent of a put that has begun may be among those refused, and no later
-	 * reply counts them again. Only operations that a dead lane gave up may precede it in the
-	 * queue.
+	 * A put in the queue may have begun: the pieces already sent may be among those refused,
+	 * and no later reply counts them again. The loop relies on the order of the queue:
+	 * operations that have begun are at its head, where weft_rma_restart() inserts them, too.
 	 */
 	TAILQ_FOREACH(req, &rma->pending, link) {
 		if (!(req->flags & WEFT_REQ_STARTED))

@@ -181,8 +181,8 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	}
 	if (goes)
 		weft_ep_fail(goes, -EUSERS,
-			     "%s has the most unclaimed connections that it allows "
-			     "(WEFT_MAX_UNCLAIMED_EPS): this one makes room for another host's",
+			     "%s has as many unclaimed connections as WEFT_MAX_UNCLAIMED_EPS "
+			     "allows: this one makes room for another host's",
 			     w->ctx->name);
 	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
 	if (!ep || weft_unclaimed_add(ep, lane_ep) < 0 || !weft_wireup_new(ep, remote)) {

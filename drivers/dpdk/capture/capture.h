@@ -30,8 +30,9 @@
 
 /**
  * A lane opens: create the tap to which it shows its frames. The tap joins the capture of the
- * lane's configuration, else the one that a command has started, and gets a recorder. If one of
- * them is not available, the log contains the reason, and the lane goes on without it.
+ * lane's configuration, else the one that a command has started, and gets a recorder. If the tap
+ * cannot join the capture, the log contains the reason. The lane goes on without a capture or a
+ * recorder.
  *
  * @param platform  its clock stamps the frames. The host's clock is shown as time of day. The clock
  *   of another platform (a simulator) is shown unchanged, and there the lane itself writes the
@@ -41,7 +42,10 @@
 struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_platform *platform, uint64_t worker_id,
 			       const struct weft_lane_conf *conf);
-/** The lane closes; the writer still writes the frames that it has shown. NULL is allowed. */
+/**
+ * The lane closes. The call first writes the frames that the lane has shown to the capture. NULL is
+ * allowed.
+ */
 void weft_tap_close(struct weft_tap *tap);
 
 /**

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/recorder.h
- * The flight recorder: the first bytes of the last frames of each raw lane, in memory, always. They
- * are written to a file when a lane fails, by a call of the program, or by a command.
+ * The flight recorder: the first bytes of the last frames of each raw lane, in memory. Unless
+ * WEFT_RECORDER is off, it records from the opening of the lane on. The frames are written to a
+ * file when a lane fails, by a call of the program, or by a command.
  *
- * The lane's thread writes. Any thread, or a signal handler, may read at any time: all words are
- * atomic, and a reader discards the frames that may have been overwritten in the meantime
- * (recorder_snapshot()). No thread waits. Recorders are never freed: the recorder of a closed
- * lane is reused by the next lane, and can be read until then.
+ * The lane's thread writes, without a lock. Any thread, or a signal handler, may read at any time,
+ * but only one reader at a time. A reader discards the frames that may have been overwritten in the
+ * meantime (recorder_snapshot()). Recorders are never freed: the recorder of a closed lane is
+ * reused by the next lane, and can be read until then.
  *
  * The default folder for its files is the user's own, in which no other user can create or replace
  * a file.

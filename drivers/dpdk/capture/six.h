@@ -26,7 +26,7 @@ struct weft_six_head {
 
 /**
  * The headers of a frame, with checksums; of an ARP packet the frame of neighbour discovery.
- * @return @p head; both lengths are 0 if a host has no number any more, and of other frames
+ * @param[out] head  both lengths are 0 for other frames, and if a host has no number any more
  */
 void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 		   struct weft_six_head *head);

@@ -2,7 +2,7 @@
 /**
  * @file engine/gap.h
  * Gaps between two polls of a lane: acknowledgements report them, so that the peer can separate the
- * delay of this process from the delay of the path (doc/wire.md, "Progress block"). A gap is found
+ * delay of this process from the delay of the path (doc/wire.md: progress block). A gap is found
  * with the clock reading of progress, and costs nothing while there is none.
  */
 #ifndef WEFT_ENGINE_GAP_H
