@@ -415,9 +415,9 @@ static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode
 }
 
 /*
- * Divides the buffers so that no user starves another. The part for the receive ring and the frame
- * that is being processed is never given away. Of the rest, sends may hold five eighths until
- * acknowledgement, and the protocol layer may keep a quarter of received frames.
+ * Divides the buffers so that no user starves another. The part for the receive ring is never given
+ * away. Of the rest, sends may hold five eighths until acknowledgement, or three quarters if that
+ * gives each connection its least share. The protocol layer may keep received frames in a quarter.
  */
 static void share_buffers(struct raw_iface *iface)
 {
