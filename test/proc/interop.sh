@@ -109,6 +109,15 @@ over_ipv6() {
 	server_code && cat "$dir/client.out"
 }
 
+# sealed_over_ipv6 SERVER: sealed frames have no CRC-32C beside the checksum that a veth leaves out.
+sealed_over_ipv6() {
+	local rc=0
+	export WEFT_JOB_KEY=$dir/key
+	over_ipv6 "$1" || rc=1
+	unset WEFT_JOB_KEY
+	return $rc
+}
+
 for server in sockets raw; do
 	# @behaviour R90: a lane over UDP sockets and a raw lane of another host carry messages, and
 	# the end of either process is noticed within a second
@@ -121,6 +130,13 @@ if [ -e /proc/sys/net/ipv6 ] && link six 1500 &&
 	ip -n "${ns[1]}" addr add fd00:98::2/64 dev six nodad; then
 	check "IPv6, server: sockets" over_ipv6 sockets
 	check "IPv6, server: raw" over_ipv6 raw
+	if "$info" -v | grep -q '^sealed frames.*libipsec'; then
+		(umask 077 && head -c 32 /dev/urandom >"$dir/key")
+		check "IPv6, sealed, server: sockets" sealed_over_ipv6 sockets
+		check "IPv6, sealed, server: raw" sealed_over_ipv6 raw
+	else
+		skip "IPv6, sealed" "this build cannot seal"
+	fi
 else
 	skip "IPv6" "the kernel has no IPv6"
 fi

@@ -173,6 +173,7 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 				   struct weft_frame_view *v, struct rte_arp_hdr *arp)
 {
 	bool checked = iface->port->flags & WEFT_FRAME_PORT_RX_CSUM && iface->rx_l4_ok;
+	const uint16_t own_sum = WEFT_FRAME_F_CRC32C | WEFT_FRAME_F_SEALED;
 	struct weft_hosts *hosts = iface->port->hosts;
 
 	if (g == WEFT_VERDICT_ND) {
@@ -187,10 +188,11 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 	}
 	/*
 	 * A kernel leaves UDP's checksum to its device, and a veth or a tap passes the frame on
-	 * without it. The frame's own CRC, which the parser has checked, then takes its place.
+	 * without it. The frame's own CRC, which the parser has checked, then takes its place, or
+	 * the tag of a sealed frame, which its connection checks.
 	 */
 	if (v->udp_csum == 0 || (!checked && !weft_frame_udp_csum_ok(v) &&
-				 (g != WEFT_VERDICT_OK || !(v->flags & WEFT_FRAME_F_CRC32C))))
+				 (g != WEFT_VERDICT_OK || !(v->flags & own_sum))))
 		return WEFT_VERDICT_BAD_CSUM;
 	iface->rx_l4_ok = true;
 	if (g != WEFT_VERDICT_OK && g != WEFT_VERDICT_BAD_VERSION)
