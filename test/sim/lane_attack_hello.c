@@ -276,6 +276,7 @@ static void changed_sources_end_no_connection(struct sim_case *c)
 				 changer.header, s.e->text);
 		sealed_traffic(&s, 0, 300);
 		assert_true(changer.of_a + changer.of_b > 0);
+		assert_true(sim_port_alone(s.pa) > 0 && sim_port_alone(s.pb) > 0);
 		sealed_close(&s);
 	}
 }
@@ -341,6 +342,8 @@ static void forged_hellos_are_not_amplified(struct sim_case *c)
 	}
 	assert_in_range(k->acks, 2, k->sent);
 	assert_true(k->ack_bytes <= k->sent * k->frame_len);
+	/* Nor does a HELLO change how frames to that address leave. */
+	assert_int_equal(sim_port_alone(s.pb), 0);
 	sealed_forget(s.rec);
 }
 

@@ -170,6 +170,8 @@ struct sim_link *sim_port_down(struct sim_port *port);
 /** Set both directions of both (b may be NULL). */
 void sim_link_set(struct sim_port *a, struct sim_port *b, const struct sim_link *link);
 const struct sim_stats *sim_port_stats(const struct sim_port *port);
+/** Peers without a socket that the engine has named to the port. */
+unsigned int sim_port_alone(const struct sim_port *port);
 /** The farewell that was entered last, of any connection. @return its length; 0 = none */
 uint32_t sim_port_farewell(const struct sim_port *port, uint8_t *frame);
 const char *sim_port_name(const struct sim_port *port);

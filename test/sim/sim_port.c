@@ -462,6 +462,17 @@ static void port_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint
 		memcpy(port->farewell, frame, len);
 }
 
+static void port_alone(struct weft_frame_port *fp, uint32_t ip)
+{
+	(void)ip;
+	((struct sim_port *)fp)->alone++;
+}
+
+unsigned int sim_port_alone(const struct sim_port *port)
+{
+	return port->alone;
+}
+
 uint32_t sim_port_farewell(const struct sim_port *port, uint8_t *frame)
 {
 	memcpy(frame, port->farewell, port->farewell_len);
@@ -476,6 +487,7 @@ static const struct weft_frame_port_ops port_ops = {
 	.mem_map = sim_mem_map,
 	.link_up = port_link_up,
 	.look = sim_port_look,
+	.alone = port_alone,
 	.farewell = port_farewell,
 	.counters = port_counters,
 	.close = port_close,

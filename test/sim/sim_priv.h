@@ -103,6 +103,7 @@ struct sim_port {
 	unsigned int num_mems;
 	struct sim_frames rx;
 	unsigned int rx_used;
+	unsigned int alone;    /* calls of the port's alone() */
 	uint32_t farewell_len; /* 0 = none */
 	uint8_t farewell[WEFT_FAREWELL_MAX];
 };

@@ -164,8 +164,6 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
 	raw_gap_init(c, weft_get32(h->features) & WEFT_HELLO_F_PROGRESS);
 	c->live.socket = weft_get32(h->features) & WEFT_HELLO_F_SOCKET;
-	if (!c->live.socket && c->iface->port->ops->alone)
-		c->iface->port->ops->alone(c->iface->port, c->peer_ip);
 	c->hs->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	raw_rx_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);

@@ -21,6 +21,7 @@
 #include "engine/sealed.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+#include "frame/frame_port.h"
 #include "frame/parse.h"
 #include "lane.h"
 
@@ -254,6 +255,9 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	first_trip(c);
 	c->base.max_msg = c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
+	/* Not with HELLO: the address in it may be another host's. */
+	if (!c->live.socket && iface->port->ops->alone)
+		iface->port->ops->alone(iface->port, c->peer_ip);
 	raw_table_hop_add(c);
 	c->base.up = true;
 	c->base.tx_room = true;
