@@ -312,9 +312,12 @@ static int ep_enable(struct wfi_ep *ep)
 	rc = wfi_worker_get();
 	if (rc == 0) {
 		rc = start_receiving(ep);
-		if (rc == 0 && start_serving(ep) < 0)
+		if (rc == 0 && start_serving(ep) < 0) {
 			FI_WARN(&wfi_provider, FI_LOG_EP_CTRL,
 				"no thread: the endpoint does not listen at its source address\n");
+			wfi_name_close(ep->server); /* clients would wait for an answer */
+			ep->server = NULL;
+		}
 		if (rc < 0)
 			put_worker();
 	}

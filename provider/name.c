@@ -227,8 +227,12 @@ static void accept_one(struct wfi_name_server *s)
 	int fd = accept4(s->fd[1].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	unsigned int oldest = 0;
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* The socket stays readable without a descriptor, and poll() would spin. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			poll(&s->fd[0], 1, AGAIN_MS);
 		return;
+	}
 	for (unsigned int i = 1; i < s->clients; i++)
 		if (s->client[i].end < s->client[oldest].end)
 			oldest = i;

@@ -4,10 +4,13 @@
 #include "world.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -184,12 +187,106 @@ static void errors(void **state)
 	world_barrier();
 }
 
+/* @return /proc/self/task/N/stat of the thread that sends addresses, open */
+static int name_thread(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	char path[300], text[512];
+	struct dirent *d;
+	int fd = -1;
+	ssize_t n;
+
+	assert_non_null(tasks);
+	while (fd < 0 && (d = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", d->d_name);
+		fd = open(path, O_RDONLY);
+		if (fd < 0)
+			continue;
+		n = read(fd, text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		if (!strstr(text, "(weft-name)")) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	closedir(tasks);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* Its time on a core. */
+static unsigned long ticks_of(int fd)
+{
+	unsigned long user = 0, kernel = 0;
+	char text[512];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_int_equal(sscanf(strchr(text, ')') + 2,
+				"%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+				&kernel),
+			 2);
+	return user + kernel;
+}
+
+/* Lets this process open no other descriptor. @return the limit before */
+static struct rlimit open_no_more(int fd)
+{
+	int lowest = dup(fd);
+	struct rlimit was, few;
+
+	assert_true(lowest >= 0);
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = (rlim_t)lowest;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return was;
+}
+
+/* The thread sleeps while it cannot accept a client, and serves it later. */
+static void without_descriptors(void **state)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	char port[8], address[FI_NAME_MAX];
+	unsigned long ticks;
+	struct rlimit was;
+	int client, task;
+	struct end e;
+
+	free_port(port);
+	if (world_side == 1) {
+		world_barrier();
+		return;
+	}
+	end_open(&e, "127.0.0.1", port, FI_SOURCE);
+	task = name_thread();
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	a.sin_port = htons((uint16_t)atoi(port));
+	was = open_no_more(client);
+	assert_int_equal(connect(client, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(send(client, "weft-fi2", 8, 0), 8);
+	ticks = ticks_of(task);
+	usleep(500000);
+	ticks = ticks_of(task) - ticks;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	if (ticks >= (unsigned long)sysconf(_SC_CLK_TCK) / 10)
+		fail_msg("the thread ran for %lu ticks of 0.5 s", ticks);
+	assert_int_equal(recv(client, address, sizeof(address), MSG_WAITALL), sizeof(address));
+	close(client);
+	close(task);
+	end_close(&e);
+	world_barrier();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_destination),
 		cmocka_unit_test(by_insertsvc),
 		cmocka_unit_test(errors),
+		cmocka_unit_test(without_descriptors),
 	};
 
 	world_begin();
