@@ -351,7 +351,7 @@ other_launchers() {
 		'HYDRA_LAUNCHER_EXEC=/dev/shm/weft-job-.*'
 }
 
-# By the names of Intel MPI's documentation, with the user's own shell behind them.
+# By names of Intel MPI's own, with the user's own shell behind them.
 intel_mpi() {
 	with --launcher mpiexec.intel -n 2 ./program && has 'I_MPI_OFI_PROVIDER=weft' \
 		'FI_PROVIDER=weft' && has_not '^I_MPI_HYDRA' || return 1
@@ -369,7 +369,7 @@ check "a job's signals, exit code and key" signals
 check "another host gets the job key by ssh" other_host
 check "another host that takes no key is named, with the reason" no_other_host
 check "two names of one host" two_names
-check "Intel MPI gets the names of its own documentation" intel_mpi
+check "Intel MPI gets variables of its own" intel_mpi
 check "a job is refused where a key has no safe way" no_safe_way
 check "a job is refused where a scheduler starts its daemons" other_schedulers
 check "a job key in Slurm" with_slurm
