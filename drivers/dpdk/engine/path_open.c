@@ -290,7 +290,7 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 
 /* ---------------------------------------------------------------- receiving */
 
-/* Path @k has other ports. The farewell goes by those of path 0. */
+/* Path @p k has other ports. The farewell goes by those of path 0. */
 static void ports_changed(struct raw_conn *c, uint8_t k)
 {
 	c->path[k].rtt = (struct weft_rtt){0};
