@@ -116,7 +116,7 @@ def m_sealed(b):
         try:
             beside_wireguard(b, rails)
         except TrialError as err:
-            b.record('Beside WireGuard', text='Not measured: %s\n' % err)
+            b.record('WireGuard', text='Not measured: %s\n' % err)
             print('\nbeside WireGuard: not measured: %s' % err)
 
 
