@@ -673,8 +673,11 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	switch (reason) {
 	case WEFT_RESET_REFUSED:
 	case WEFT_RESET_BUSY:
+	case WEFT_RESET_SEAL:
 		return true; /* the HELLO has named this iface */
 	case WEFT_RESET_UNKNOWN:
+		if (v->type == WEFT_FRAME_HELLO)
+			return true;
 		*to = known_peer(iface, v);
 		return number < iface->generation && *to != NULL;
 	default:
