@@ -68,9 +68,10 @@ SEES = {
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
     'drivers/dpdk/udp': DRIVER,
-    # as a program: the public interface, the one file that starts threads, and the hash table
+    # as a program: the public interface, threads, TCP and the hash table
     'provider': API + ['lib/base/container.c', 'lib/base/container.h', 'lib/base/thread.c',
-                       'lib/base/thread.h', 'lib/base/secret.c', 'lib/base/secret.h'],
+                       'lib/base/thread.h', 'lib/base/tcp.c', 'lib/base/tcp.h',
+                       'lib/base/secret.c', 'lib/base/secret.h'],
 }
 # Seen from everywhere in its stack.
 COMMON = API + LANE + ['drivers/dpdk/compat.h']

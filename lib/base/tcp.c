@@ -89,9 +89,24 @@ int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size,
 	return 0;
 }
 
+/*
+ * Without a server, a connect to a port of this host from which the kernel may choose the sender's
+ * port can connect the socket to itself.
+ */
+static bool is_own(int fd)
+{
+	struct sockaddr_storage here = {0}, there = {0};
+	socklen_t size = sizeof(here), other = sizeof(there);
+
+	return getsockname(fd, (struct sockaddr *)&here, &size) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&there, &other) == 0 && size == other &&
+	       memcmp(&here, &there, size) == 0;
+}
+
 static int open_connection(struct weft_tcp_connect *c, const struct addrinfo *ai, uint64_t end)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const struct linger reset = {.l_onoff = 1};
 	socklen_t len = sizeof(int);
 	int err;
 
@@ -102,6 +117,11 @@ static int open_connection(struct weft_tcp_connect *c, const struct addrinfo *ai
 		err = -weft_tcp_wait(c, fd, POLLOUT, end);
 		if (err == 0)
 			getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	}
+	if (err == 0 && is_own(fd)) {
+		/* The port is free for the server at once. */
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		err = ECONNREFUSED;
 	}
 	if (err == 0)
 		return fd;

@@ -93,6 +93,15 @@ refused() {
 }
 
 check "by IPv4 address" by_host 127.0.0.1
+# The kernel gives the client's socket the very port that it connects to.
+meets_itself() {
+	# shellcheck disable=SC2016
+	unshare -n bash -c 'ip link set lo up
+		echo "5000 5000" >/proc/sys/net/ipv4/ip_local_port_range
+		! timeout 30 "$1" 127.0.0.1 5000' _ "$pingpong" 2>"$dir/client.err" &&
+		grep -q "no server listens on 127.0.0.1 port 5000: start it" "$dir/client.err"
+}
+
 if [ -e /proc/net/if_inet6 ] && grep -q " lo$" /proc/net/if_inet6; then
 	check "by IPv6 address" by_host ::1
 else
@@ -104,4 +113,10 @@ check "the client starts first" client_first
 check "beside silent clients and garbage" beside_garbage
 check "a second client, and one that dies" second_and_dead
 check "without a server: host, port and remedy" refused
+if unshare -n true 2>/dev/null; then
+	check "without a server, on a port that the kernel gives to clients" meets_itself
+else
+	skip "without a server, on a port that the kernel gives to clients" \
+		"no network namespace can be made"
+fi
 tap_end
