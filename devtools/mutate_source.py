@@ -235,6 +235,9 @@ def changes(kind, found):
     place. None: the whole."""
     if kind == 'cond':
         yield None, '!(%s)', 'negated'
+    # (void)name; is for the compiler.
+    if kind == 'statement' and [t.text for t in found[:3]] == ['(', 'void', ')']:
+        return
     if kind == 'statement':
         yield None, '', 'removed'
     if kind == 'value' and found[0].text == '-' and found[1].text.startswith('E'):
@@ -247,6 +250,9 @@ def changes(kind, found):
             sizeof = i + 1
         if token.kind == 'number' and re.match(r'^(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$', token.text):
             if before and before.text in ('<<', '>>') and token.text.startswith('0'):
+                continue
+            # The second argument is for the compiler.
+            if before and before.text == ',' and '__builtin_expect' in (t.text for t in found[:i]):
                 continue
             yield i, '(%s + 1)' % token.text, '%s -> %s + 1' % (token.text, token.text)
         elif token.text in SWAPS and token.kind in ('mark', 'word'):

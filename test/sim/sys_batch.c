@@ -44,6 +44,12 @@ static void shared_frames(const struct scene *s, uint64_t frames, uint64_t messa
 	assert_true(frames < NUM / 3);
 }
 
+/* No message was delivered twice. */
+static void nothing_left(const struct scene *s)
+{
+	assert_int_equal(sim_node_counter(s->node[1], "tag.unexpected_now"), 0);
+}
+
 /* Expected, unexpected, too long for the buffer, with a wildcard: in any mixture. */
 static void receives_of_all_kinds(struct sim_case *c)
 {
@@ -71,6 +77,7 @@ static void receives_of_all_kinds(struct sim_case *c)
 		assert_int_equal(r[i]->c.tag, i);
 		assert_ptr_equal(r[i]->c.ep, back->ep);
 	}
+	nothing_left(s);
 }
 
 /* Two receives for tag @p i, posted in this order: an exact one of any source, and another. */
@@ -141,6 +148,7 @@ static void alone_in_its_frame(struct sim_case *c)
 	op_expect(w, SIM_S, 0);
 	op_expect(far, SIM_S, 0);
 	op_holds(far, 7, 8);
+	nothing_left(s);
 }
 
 struct poster {
@@ -184,6 +192,7 @@ static void callbacks_post_the_next(struct sim_case *c)
 	assert_int_equal(p.calls, NUM);
 	for (uint64_t i = 0; i < NUM; i++)
 		op_expect(w[i], SIM_S, 0);
+	nothing_left(s);
 }
 
 /* Without a checksum a frame with one message takes a path of its own, if none is missing. */
@@ -219,6 +228,7 @@ static void alone_beside_loss(struct sim_case *c)
 	}
 	assert_true(sim_node_counter(s->node[1], "drop.duplicate") > NUM);
 	assert_true(sim_node_counter(s->node[0], "tx.data") >= 10 * NUM);
+	nothing_left(s);
 }
 
 static void wildcards_take_the_first(struct sim_case *c)

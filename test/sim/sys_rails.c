@@ -109,6 +109,17 @@ static void an_interface_more_than_the_peer_has_is_logged_with_the_remedy(struct
 	sim_log_end();
 }
 
+static void one_more_interface_than_two_of_the_peer_is_logged(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {3, 2}, .one_net = true, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+
+	scene_up(s, 0, 1);
+	scene_run(s, 100 * SIM_MS);
+	expect_lines("carries no lane to b: all 2 interfaces of b carry lanes", 1);
+	sim_log_end();
+}
+
 static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 				   void *arg)
 {
@@ -305,6 +316,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_logged_then),
 	SIM_CASE(an_interface_without_a_lane_is_logged_with_the_reason),
 	SIM_CASE(an_interface_more_than_the_peer_has_is_logged_with_the_remedy),
+	SIM_CASE(one_more_interface_than_two_of_the_peer_is_logged),
 	SIM_CASE(a_path_with_a_smaller_mtu_than_its_sister_is_logged),
 	SIM_CASE(fewer_lanes_than_wanted_end_the_endpoint_which_reports_what_is_missing),
 	SIM_CASE(a_dead_rail_ends_an_endpoint_that_wants_it),
