@@ -188,7 +188,7 @@ void weft_worker_counters(struct weft_worker *w,
 #define REPORT(field, name, help) cb(name, w->count.field, arg);
 	WEFT_WORKER_COUNTERS(REPORT)
 #undef REPORT
-	weft_msg_counters(w, cb, arg);
+	weft_msg_report_counters(w, cb, arg);
 	regcache_counters(w->ctx, cb, arg);
 	weft_worker_unlock(w);
 }

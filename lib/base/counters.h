@@ -3,7 +3,8 @@
  * @file base/counters.h
  * Counters are listed once: LIST(X) has X(field, "public name", "help text.") for each. The list
  * generates the fields of a struct, the code that reports them, and their help
- * (weft_counter_help()). The help text begins with the unit: "Frames dropped: ...".
+ * (weft_counter_help()). The help text begins with the unit: "Frames dropped: ...". Lists are
+ * RAW_COUNTER_LIST (engine/iface.h), WEFT_MSG_COUNTERS (msg/state.h), and others of that kind.
  *
  * A second kind of list has levels, which may fall, and which are evaluated when they are queried:
  * X(expression, "name", "help text.").

@@ -267,7 +267,7 @@ static inline void weft_promptness_room(struct weft_promptness *p, bool full, ui
 /*
  * How much of a worker's memory for unexpected messages each peer may use. Each peer has a
  * *window*; all peers share a *pool*. One pool counts payload bytes, another one messages
- * (msg/receive.c defines which message counts in which pool).
+ * (msg/credit.c defines which message counts in which pool).
  *
  * Each peer has a floor that the pool never takes from it. A quarter of the pool is reserved for
  * the floors of future peers. A new peer gets a part of the remaining pool. An active peer gets

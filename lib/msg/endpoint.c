@@ -14,7 +14,7 @@
 #include "core/endpoint.h"
 #include "msg/endpoint.h"
 #include "msg/protocols.h"
-#include "msg/receive.h"
+#include "msg/credit.h"
 #include "msg/send.h"
 #include "msg/transmit.h"
 
@@ -365,7 +365,7 @@ const struct weft_lane_counter weft_msg_counter_help[] = {
 };
 /* clang-format on */
 
-void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)
+void weft_msg_report_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_msg_worker *mw = worker->msg;
 

@@ -11,7 +11,7 @@
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me);
 
-/** The help texts of weft_msg_counters()'s own counters. */
+/** The help texts of weft_msg_report_counters()'s own counters. */
 extern const struct weft_lane_counter weft_msg_counter_help[];
 
 /* weft_ep_events.fail(), fail_later(): the endpoint fails, now or at the end of progress. */
@@ -64,7 +64,7 @@ unsigned int weft_msg_progress(struct weft_worker *worker);
  *   must be called again after a short sleep
  */
 bool weft_msg_busy(const struct weft_worker *worker, bool *soon);
-void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
+void weft_msg_report_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
 
 /* ------------------------------------------------------------------ flush */
 

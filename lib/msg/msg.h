@@ -19,17 +19,17 @@
  *	                   messages without payload
  *	msg/replay.c       messages of a dead lane, sent over another one
  *
- *	msg/receive.c      how much a peer may send unrequested; which bytes have come, where they
+ *	msg/credit.c       how much a peer may send unrequested; which bytes have come, where they
  *	                   go, how a receive ends
  */
 #ifndef WEFT_MSG_H
 #define WEFT_MSG_H
 
+#include "msg/credit.h"
 #include "msg/eager.h"
 #include "msg/endpoint.h"
 #include "msg/module.h"
 #include "msg/protocols.h"
-#include "msg/receive.h"
 #include "msg/replay.h"
 #include "msg/request.h"
 #include "msg/send.h"

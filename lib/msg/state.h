@@ -189,7 +189,7 @@ struct weft_msg_ep {
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* number of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
-	uint32_t tx_small;     /* messages that took a message credit (msg/receive.c), in total */
+	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c), in total */
 	uint32_t tx_small_end; /* and allowed, in total */
 	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;

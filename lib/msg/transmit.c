@@ -10,7 +10,7 @@
 #include "core/lane_show.h"
 #include "mem/mem.h"
 #include "msg/endpoint.h"
-#include "msg/receive.h"
+#include "msg/credit.h"
 #include "msg/send.h"
 #include "msg/transmit.h"
 
@@ -221,7 +221,7 @@ static ssize_t pack_small(void *dst, size_t max, void *arg)
 	return (ssize_t)s->length;
 }
 
-static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_t length)
+static int send_small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_t length)
 {
 	struct small_arg arg = {data, length};
 
@@ -233,7 +233,7 @@ static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_
 int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
 		     size_t length)
 {
-	if (small_on(&me->lanes[lane], id, data, length))
+	if (send_small_on(&me->lanes[lane], id, data, length))
 		return -EAGAIN;
 	me->ep->lane_info[lane].tx_msgs++;
 	return 0;

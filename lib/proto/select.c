@@ -369,8 +369,8 @@ struct window {
 	size_t lo, hi;
 };
 
-static struct window window_of(const struct candidates *c, const struct candidate *cand,
-			       const struct weft_proto_bounds *b)
+static struct window size_window(const struct candidates *c, const struct candidate *cand,
+				 const struct weft_proto_bounds *b)
 {
 	struct window w = {cand->min, cand->max};
 	uint32_t flags = cand->proto->flags;
@@ -427,7 +427,7 @@ static void add_candidate(struct lines *l, const struct candidates *c, unsigned 
 			  const struct weft_proto_bounds *b, const struct weft_proto *forced)
 {
 	const struct candidate *cand = &c->list[id];
-	struct window w = window_of(c, cand, b);
+	struct window w = size_window(c, cand, b);
 	unsigned int rank = forced && cand->proto != forced;
 	size_t lo = cand->min;
 

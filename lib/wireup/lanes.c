@@ -140,7 +140,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lan
  * Single-fragment messages go over the lane with the lowest latency; both ends have the same
  * numbers.
  */
-static void choose_am_lane(struct weft_ep *ep)
+static void choose_short_lane(struct weft_ep *ep)
 {
 	unsigned int i, best = WEFT_MAX_LANES;
 
@@ -162,7 +162,7 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	WEFT_PROBE4(lane_up, ep, n, lane->lane_ep->iface->name, &ep->lane_info[n].remote[0]);
 	lane->up = true;
 	ep->lanes_up |= (uint16_t)(1u << n);
-	choose_am_lane(ep);
+	choose_short_lane(ep);
 	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lane_ep->iface->name,
 		    ep->lane_info[n].remote, ep->lane_info[n].why);
 	if (n != 0)
@@ -176,7 +176,7 @@ void weft_lane_lost(struct weft_ep *ep, unsigned int n)
 	ep->lanes[n].up = false;
 	ep->lanes_up &= (uint16_t) ~(1u << n);
 	ep->lanes_closing |= (uint16_t)(1u << n);
-	choose_am_lane(ep);
+	choose_short_lane(ep);
 	if (ep->closing)
 		weft_ep_closing_lanes(ep);
 	weft_msg_ep_connected(ep, NULL);

@@ -310,8 +310,8 @@ static bool came_up(struct weft_worker *w, struct weft_iface_link *l,
 	return true;
 }
 
-static void went_down(struct weft_worker *w, struct weft_iface_link *l,
-		      const struct weft_lane_iface *iface, const char *cause)
+static void note_link_down(struct weft_worker *w, struct weft_iface_link *l,
+			   const struct weft_lane_iface *iface, const char *cause)
 {
 	char text[256];
 
@@ -336,7 +336,7 @@ bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,
 	case WEFT_LANE_IFACE_EV_LINK_UP:
 		return came_up(w, l, iface, text);
 	case WEFT_LANE_IFACE_EV_LINK_DOWN:
-		went_down(w, l, iface, text);
+		note_link_down(w, l, iface, text);
 		break;
 	case WEFT_LANE_IFACE_EV_SPEED:
 		snprintf(line, sizeof(line), "link speed is now %.60s", text);

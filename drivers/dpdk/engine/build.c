@@ -537,7 +537,7 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
  * RAW_ACK_DELAY, or whose acknowledgement a full port has not taken yet. So its length does not
  * grow with idle connections.
  */
-void raw_acks(struct raw_iface *iface)
+void raw_acks_send_due(struct raw_iface *iface)
 {
 	struct raw_rx_list list = TAILQ_HEAD_INITIALIZER(list);
 	struct raw_conn *c;

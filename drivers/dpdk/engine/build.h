@@ -97,7 +97,7 @@ int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t d
 void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 /* Sends the acknowledgements that are due. */
-void raw_acks(struct raw_iface *iface);
+void raw_acks_send_due(struct raw_iface *iface);
 int raw_bye_send(struct raw_conn *c);
 /*
  * Answer a frame that belongs to no connection by a HELLO_RETRY or RESET. The answer contains the

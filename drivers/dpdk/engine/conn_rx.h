@@ -85,13 +85,13 @@ static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
 	if (rx->ack_state == RAW_ACK_NONE || weft_rxwin_has_hole(&rx->win) || rx->mark_acks != 0)
 		return;
 	raw_rx_acked(rx);
-	/* Alone in the list: raw_acks() has nothing to do until the next frame is received. */
+	/* Alone in the list: raw_acks_send_due() has nothing to do until the next frame. */
 	if (TAILQ_FIRST(&iface->ack_list) == rx && !TAILQ_NEXT(rx, ack_link))
 		iface->acks_due = WEFT_NEVER;
 }
 
 /** An acknowledgement is to be sent. */
-static inline void raw_rx_ack(struct raw_iface *iface, struct raw_rx *rx, enum raw_ack how)
+static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *rx, enum raw_ack how)
 {
 	if (how > rx->ack_state) {
 		if (rx->ack_state == RAW_ACK_NONE)
@@ -117,11 +117,12 @@ static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct
 	weft_rxwin_mark(&rx->win, seq);
 	rx->ack_frames++;
 	rx->ack_bytes += bytes;
-	raw_rx_ack(iface, rx,
-		   weft_rxwin_has_hole(&rx->win) || requested || rx->ack_frames >= RAW_ACK_FRAMES ||
-				   rx->ack_bytes >= RAW_ACK_BYTES
-			   ? RAW_ACK_NOW
-			   : RAW_ACK_DELAYED);
+	raw_rx_schedule_ack(iface, rx,
+			    weft_rxwin_has_hole(&rx->win) || requested ||
+					    rx->ack_frames >= RAW_ACK_FRAMES ||
+					    rx->ack_bytes >= RAW_ACK_BYTES
+				    ? RAW_ACK_NOW
+				    : RAW_ACK_DELAYED);
 }
 
 /**

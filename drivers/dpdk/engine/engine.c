@@ -167,7 +167,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 acks:
 	if (!TAILQ_EMPTY(&iface->ack_list) &&
 	    (iface->acks_now || iface->tx_clock >= iface->acks_due))
-		raw_acks(iface);
+		raw_acks_send_due(iface);
 	if (iface->txq.count > 0) {
 		raw_txq_flush(iface);
 		if (iface->txq.count > 0)
@@ -280,7 +280,7 @@ static void raw_link_text(struct weft_lane_iface *base, char *buf, size_t size)
 		weft_frame_port_link_text(iface->port, buf, size);
 }
 
-static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
+static void raw_report_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	char name[64];
@@ -371,7 +371,7 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_measured = raw_ep_measured,
 	.ep_best_msg = raw_ep_best_msg,
 	.ep_print = raw_ep_print,
-	.counters = raw_counters,
+	.counters = raw_report_counters,
 	.close = raw_close,
 };
 

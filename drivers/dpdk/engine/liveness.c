@@ -296,7 +296,7 @@ static uint64_t last_look(const struct raw_conn *c)
 	return RTE_MAX(LAST_LOOK_NS, LAST_LOOK_TRIPS * (uint64_t)c->base.rtt_ns);
 }
 
-static void fail_dead(struct raw_conn *c)
+static void report_dead(struct raw_conn *c)
 {
 	char text[256], peer[64];
 
@@ -325,7 +325,7 @@ static void fail_gone(struct raw_conn *c)
  * peer timeout: our frames do not reach it, or only one now and then. This is reported as an error,
  * because the lane would hang otherwise. "Answers" means that a frame came recently. If the link is
  * gone, the last acknowledgement may be a little older than the last frame, and that is silence
- * (live_timer()).
+ * (check_silence()).
  */
 static bool is_stuck(struct raw_conn *c)
 {
@@ -349,7 +349,7 @@ static bool is_stuck(struct raw_conn *c)
  * Silence fails a connection only if the peer was queried: a peer may have nothing to send, and the
  * owner may have been away itself. Liveness time passes only while the owner polls.
  */
-static void live_timer(struct raw_conn *c)
+static void check_silence(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	uint64_t every = keepalive_interval(c), silent = iface->live_clock - c->rx.seen;
@@ -368,7 +368,7 @@ static void live_timer(struct raw_conn *c)
 			return;
 		}
 		if (iface->live_clock - c->live.doomed_at >= last_look(c))
-			fail_dead(c);
+			report_dead(c);
 		else
 			raw_deadline_live(c, c->live.doomed_at + last_look(c));
 		return;
@@ -442,7 +442,7 @@ static void up_timer(struct raw_conn *c)
 	if (raw_hint_timer(c))
 		fail_gone(c);
 	if (c->state == RAW_UP)
-		live_timer(c);
+		check_silence(c);
 }
 
 static void time_wait_timer(struct raw_conn *c)
@@ -584,12 +584,12 @@ int raw_wait_fd(struct weft_lane_iface *base)
  * The owner may sleep for long: send delayed acknowledgements now, so that no sender waits for
  * them.
  */
-static void send_acks(struct raw_iface *iface)
+static void flush_acks_before_sleep(struct raw_iface *iface)
 {
 	if (TAILQ_EMPTY(&iface->ack_list))
 		return;
 	raw_rx_hurry(iface);
-	raw_acks(iface);
+	raw_acks_send_due(iface);
 	raw_txq_flush(iface);
 }
 
@@ -638,7 +638,7 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	raw_clocks(iface, now);
 	if (!TAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc.released) || port->event)
 		return -EBUSY;
-	send_acks(iface);
+	flush_acks_before_sleep(iface);
 	within = next_timer(iface, wakes);
 	if (iface->txq.count > 0 || iface->share.pressed || !TAILQ_EMPTY(&iface->ack_list))
 		within = RTE_MIN(within, (uint64_t)RETRY_NS);

@@ -137,7 +137,7 @@ static void zc_wait(struct raw_iface *iface, struct raw_zc *zc)
  * The lane has released a frame. A port that copies, or frees at once, has released it, too. The
  * PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
  */
-static void zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
+static void zc_wait_for_nic(struct raw_iface *iface, struct raw_zc *zc)
 {
 	if (zc && iface->port->flags & WEFT_FRAME_PORT_REG &&
 	    rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
@@ -151,7 +151,7 @@ static void copy_free(struct raw_iface *iface, struct raw_copy *copy)
 		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
 			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
 		else /* the port may still hold the original frame */
-			zc_slot_freed(iface, copy->shinfo->fcb_opaque);
+			zc_wait_for_nic(iface, copy->shinfo->fcb_opaque);
 	}
 	free(copy);
 }
@@ -280,7 +280,7 @@ void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_s
 	}
 	zc = raw_zc_of(slot->m);
 	raw_slot_release(iface, tx, slot, lcore);
-	zc_slot_freed(iface, zc);
+	zc_wait_for_nic(iface, zc);
 }
 
 /* The connection is over: nothing is retransmitted. */

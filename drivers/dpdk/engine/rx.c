@@ -290,7 +290,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 		c->rx.ack_all = true;
 		raw_count(iface,
 			  verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
-		raw_rx_ack(iface, &c->rx, RAW_ACK_NOW);
+		raw_rx_schedule_ack(iface, &c->rx, RAW_ACK_NOW);
 		return;
 	}
 	if (unlikely(weft_rxwin_need(&c->rx.win, seq) != 0)) {
@@ -360,7 +360,7 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 		raw_count(c->iface, RAW_RX_ACKS);
 		if (v->flags & WEFT_FRAME_F_ACK_REQ) {
 			c->rx.reply_path = v->hdr->path % WEFT_FRAME_PATHS_MAX + 1;
-			raw_rx_ack(c->iface, &c->rx, RAW_ACK_NOW);
+			raw_rx_schedule_ack(c->iface, &c->rx, RAW_ACK_NOW);
 		}
 		break;
 	case WEFT_FRAME_PART:

@@ -32,7 +32,7 @@
 #include <errno.h>
 
 #include "msg/endpoint.h"
-#include "msg/receive.h"
+#include "msg/credit.h"
 #include "msg/send.h"
 #include "msg/transmit.h"
 
@@ -205,7 +205,8 @@ void weft_credit_look(struct weft_msg_ep *me)
  * far, and neither the total nor the bytes matched ever fall. So of two messages with the same
  * total, the one with the smaller window is the later one.
  */
-static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
+static bool read_window_record(const struct weft_wire_credit_window *c, size_t length,
+			       uint64_t *window)
 {
 	if (length < sizeof(*c) || weft_get16(c->type) != WEFT_MSG_RECORD_WINDOW ||
 	    weft_get16(c->length) < sizeof(c->window))
@@ -225,7 +226,7 @@ void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	if (more > 0)
 		me->tx_credit = bytes;
-	if (window_of(data, sizeof(*c) + payload, &window)) {
+	if (read_window_record(data, sizeof(*c) + payload, &window)) {
 		if (more > 0 || (more == 0 && window < me->tx_window))
 			me->tx_window = window;
 	} else if (me->tx_credit - me->tx_used > me->tx_window) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file msg/receive.h
+ * @file msg/credit.h
  * The common part of all receives: how much a peer may send unrequested (credit), which bytes have
- * come, where they go, how a receive ends. msg/receive.c defines which credit a message takes.
+ * come, where they go, how a receive ends. msg/credit.c defines which credit a message takes.
  */
-#ifndef WEFT_MSG_RECEIVE_H
-#define WEFT_MSG_RECEIVE_H
+#ifndef WEFT_MSG_CREDIT_H
+#define WEFT_MSG_CREDIT_H
 
 #include "base/probe.h"
 #include "msg/state.h"
@@ -249,4 +249,4 @@ static inline int weft_recv_return(struct weft_request *req, const struct weft_o
 	return 0;
 }
 
-#endif /* WEFT_MSG_RECEIVE_H */
+#endif /* WEFT_MSG_CREDIT_H */
