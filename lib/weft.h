@@ -714,7 +714,8 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
  * message without credit is still sent by rendezvous. The call affects this end only, and only
  * messages of which no byte has been sent.
  * @param name  as in struct weft_proto_info; NULL = choose again
- * @return 0; -ENOENT there is no such protocol; -ENOMEM, and nothing has changed
+ * @return 0; -ENOENT there is no such protocol; -EBUSY in a callback of a datatype; -ENOMEM. After
+ *   an error nothing has changed
  */
 WEFT_API int weft_ep_force_proto(struct weft_ep *ep, const char *name);
 

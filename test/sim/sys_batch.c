@@ -45,7 +45,7 @@ static void shared_frames(const struct scene *s, uint64_t frames, uint64_t messa
 	assert_true(frames < NUM / 3);
 }
 
-/* No message was delivered twice. */
+/* Each message has had its receive. */
 static void nothing_left(const struct scene *s)
 {
 	assert_int_equal(sim_node_counter(s->node[1], "tag.unexpected_now"), 0);

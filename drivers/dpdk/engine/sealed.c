@@ -702,7 +702,7 @@ static bool read_plain(struct raw_conn *c, struct weft_frame_view *plain)
 	return false;
 }
 
-/* Where the plain body goes: nowhere else, if the buffer is this process's alone. */
+/* The buffer of the plain frame: the received one, if no other process can write to it. */
 struct place {
 	struct rte_mbuf *m;
 	struct weft_frame_hdr *hdr;
@@ -733,15 +733,13 @@ static bool find_place(const struct raw_conn *c, const struct weft_frame_view *v
 }
 
 /*
- * All bytes of the frame are read once. Another process may write to a buffer that is not this
- * process's alone, so the body is copied out of such memory before it is verified.
+ * Another process may change a buffer that it can write to between two reads. So all bytes of the
+ * frame are read once: the body is copied out of such a buffer before it is verified.
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
 				 struct rte_mbuf *desc, struct weft_frame_view *plain, bool *spent)
 {
-	const bool shared =
-		(c->iface->port->flags & (WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_RX_OWN)) ==
-		WEFT_FRAME_PORT_MEMORY;
+	const bool shared = !(c->iface->port->flags & WEFT_FRAME_PORT_RX_OWN);
 	const struct raw_seal *seal = c->iface->seal;
 	uint8_t head[WEFT_SEALED_HEAD] __rte_aligned(8), tag[WEFT_FRAME_TAG_LEN];
 	struct weft_cipher_seg seg;
