@@ -8,6 +8,7 @@
 
 #include "sealed_scene.h"
 #include "seal/exchange.h"
+#include "seal/sealed.h"
 
 static const uint8_t other_key[32] = "a job key of the sealed lanes 02";
 
@@ -273,6 +274,63 @@ static void a_handshake_with_losses(struct sim_case *c)
 	sealed_close(&s);
 }
 
+/* ---- the simulator's own check -------------------------------------------------------------- */
+
+static struct weft_sealed_op one_op(struct weft_sealed *conn, uint8_t head[WEFT_SEALED_HEAD],
+				    const struct weft_cipher_seg *seg, uint8_t *tag)
+{
+	memset(head, 0, WEFT_SEALED_HEAD);
+	return (struct weft_sealed_op){
+		.conn = conn, .head = head, .segs = seg, .num_segs = 1, .tag = tag};
+}
+
+/*
+ * Two connections with the same secrets begin with the same number. All tests of this folder would
+ * fail then.
+ */
+static void a_repeated_key_and_nonce_are_found(struct sim_case *c)
+{
+	struct weft_exchange_secrets secrets = {0};
+	uint8_t head[WEFT_SEALED_HEAD], body[64] = {0}, tag[WEFT_CIPHER_TAG_LEN];
+	const struct weft_cipher_seg seg = {body, body, sizeof(body)};
+	struct weft_sealed_conf conf = {
+		.slots = 2, .key_due = WEFT_SEALED_KEY_DUE, .bad_tags = WEFT_SEALED_BAD_TAGS};
+	struct weft_cipher *cipher;
+	struct weft_sealed_op op;
+	struct weft_sealed *s[3];
+	char why[300];
+
+	case_sim(c);
+	cipher = weft_cipher_create(why, sizeof(why));
+	assert_non_null(cipher);
+	for (unsigned int auth = 0; auth < 2; auth++) {
+		conf.mode = auth ? WEFT_SEAL_AUTH : WEFT_SEAL_ENCRYPT;
+		sim_nonces_forget();
+		for (unsigned int i = 0; i < 3; i++) {
+			conf.initiator = i < 2;
+			assert_int_equal(weft_sealed_create(cipher, &conf, &secrets, &s[i]), 0);
+		}
+		op = one_op(s[0], head, &seg, tag);
+		assert_int_equal(weft_sealed_seal(cipher, &op, 1), 1);
+		op = one_op(s[0], head, &seg, tag);
+		op.slot = 1;
+		assert_int_equal(weft_sealed_seal(cipher, &op, 1), 1);
+		/* A frame that is opened repeats nothing. */
+		op.conn = s[2];
+		assert_int_equal(weft_sealed_open(cipher, &op, 1, 0), 1);
+		assert_int_equal(sim_nonces().sealed, 2);
+		assert_int_equal(sim_nonces().repeated, 0);
+		op = one_op(s[1], head, &seg, tag);
+		assert_int_equal(weft_sealed_seal(cipher, &op, 1), 1);
+		assert_int_equal(sim_nonces().sealed, 3);
+		assert_int_equal(sim_nonces().repeated, 1);
+		for (unsigned int i = 0; i < 3; i++)
+			weft_sealed_destroy(s[i]);
+	}
+	weft_cipher_destroy(cipher);
+	sim_nonces_forget();
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(every_mode_seals_all_frames),
 	SIM_CASE(bodies_are_readable_with_auth_only),
@@ -284,6 +342,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(few_buffers),
 	SIM_CASE(ends_that_do_not_seal_alike_are_refused),
 	SIM_CASE(a_handshake_with_losses),
+	SIM_CASE(a_repeated_key_and_nonce_are_found),
 };
 
 int main(int argc, char **argv)

@@ -26,6 +26,7 @@ struct sim *sim_create(uint64_t seed)
 	struct sim *sim = sim_alloc(sizeof(*sim));
 
 	sim_eal_init();
+	sim_nonces_forget();
 	sim->seed = seed;
 	sim->rng = sim_rng_make(seed, 1);
 	sim->hash = sim_mix64(seed);

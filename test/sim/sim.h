@@ -309,6 +309,15 @@ bool sim_node_alive(const struct sim_node *node);
 uint64_t sim_node_counter(const struct sim_node *node, const char *suffix);
 /** mbufs that no port got back when it was closed. */
 uint64_t sim_leaked(const struct sim *sim);
+/** Frames that were sealed, of all hosts; and those whose key and nonce an earlier one had. */
+struct sim_nonces {
+	uint64_t sealed, repeated;
+};
+
+/** Of the simulation that was made last. In a build that cannot seal, zeros. */
+struct sim_nonces sim_nonces(void);
+/** Count from zero again, as sim_create() does. */
+void sim_nonces_forget(void);
 /** Contexts that could not be destroyed with their hosts, since something still held them. */
 unsigned int sim_stuck_contexts(const struct sim *sim);
 

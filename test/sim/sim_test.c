@@ -39,19 +39,23 @@ struct sim *case_sim(struct sim_case *c)
 void case_end(struct sim_case *c)
 {
 	unsigned int stuck;
-	uint64_t leaked;
+	uint64_t leaked, repeated;
 
 	if (!c->sim)
 		return;
 	sim_close_nodes(c->sim);
 	leaked = sim_leaked(c->sim);
 	stuck = sim_stuck_contexts(c->sim);
+	repeated = sim_nonces().repeated;
 	drop(c);
 	if (stuck)
 		fail_msg("%u contexts were still in use when their hosts had ended", stuck);
 	if (leaked)
 		fail_msg("%llu mbufs did not come back when ports were closed",
 			 (unsigned long long)leaked);
+	if (repeated)
+		fail_msg("%llu frames were sealed with a key and a nonce of an earlier one",
+			 (unsigned long long)repeated);
 }
 
 static void run_case(void **state)

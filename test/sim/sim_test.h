@@ -7,7 +7,8 @@
  *	sim_NAME [-s SEED] [-n SEEDS] [-k PATTERN] [-w FILE.pcapng]
  *
  * A test gets a struct sim_case and makes its simulations with case_sim(): they are destroyed after
- * the test, whatever its end, and a simulation that lost mbufs fails the test.
+ * the test, whatever its end. A simulation that lost mbufs, or sealed two frames with the same key
+ * and nonce, fails the test.
  */
 #ifndef SIM_TEST_H
 #define SIM_TEST_H
@@ -34,7 +35,7 @@ struct sim_case {
 /** A new simulation with the case's seed; the one before is destroyed (and checked for leaks). */
 struct sim *case_sim(struct sim_case *c);
 struct sim *case_sim_seed(struct sim_case *c, uint64_t seed);
-/** Destroy the simulation of the case and fail if it lost mbufs. */
+/** Destroy the simulation of the case and fail if it lost mbufs or repeated a nonce. */
 void case_end(struct sim_case *c);
 
 #define SIM_CASE(fn)                       \
