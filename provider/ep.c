@@ -13,7 +13,6 @@
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/rma.h"
-#include "provider/tagged.h"
 
 #define MIN_MULTI_RECV 4096
 #define CLOSE_MS 1000

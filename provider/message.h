@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/message.h
- * Messages: sends and receives, with and without a tag, and the calls for those without.
+ * Messages with and without a tag: the calls of libfabric that send, receive and probe them.
  */
 #ifndef WFI_MESSAGE_H
 #define WFI_MESSAGE_H
@@ -23,24 +23,20 @@ static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 	return (uint16_t)(number * 2 + (kind == FI_MSG));
 }
 
-ssize_t wfi_send(struct fid_ep *ep, const struct wfi_post *post);
-ssize_t wfi_recv(struct fid_ep *ep, const struct wfi_post *post);
-/** wfi_send() and wfi_recv() with one buffer, which the functions enter into @p post. */
-ssize_t wfi_send_one(struct fid_ep *ep, const void *buf, size_t length, struct wfi_post *post);
-ssize_t wfi_recv_one(struct fid_ep *ep, void *buf, size_t length, struct wfi_post *post);
-
-/**
- * Set where a receive or probe searches: its channel, and the process that it names. No connection
- * is needed. Locked.
- * @param[out] peer  the process, or NULL for any
- * @return 0 or a negative error
- */
-int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
-		    struct weft_op_params *params, struct wfi_peer **peer);
-
 /* ------------------------------------------------------------------ calls without a tag */
 
 /** The calls like fi_send() and fi_recv(). */
 extern struct fi_ops_msg wfi_msg_ops;
+
+/* ------------------------------------------------------------------ calls with a tag */
+
+/*
+ * The calls like fi_tsend() and fi_trecv(), and those that query messages before they are received.
+ */
+
+extern struct fi_ops_tagged wfi_tagged_ops;
+
+/** The endpoint closes: drop messages that were claimed and not received. Locked. */
+void wfi_claims_drop(struct wfi_ep *ep);
 
 #endif /* WFI_MESSAGE_H */

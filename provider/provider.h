@@ -21,9 +21,9 @@
  *	op.c          operations, and how they end; buffers for several messages; numbers of
  *	              endpoints
  *	ep.c          endpoints: opening, binding, closing; shared contexts
- *	message.c     messages, and the calls for those without a tag
+ *	message.c     messages, the calls with and without a tag; probing messages before they are
+ *	              received
  *	name.c        endpoints by node and service: the exchange of addresses over TCP
- *	tagged.c      calls for tagged messages; probing them before they are received
  *	rma.c         remote memory: reads and writes
  *	atomic.c      remote memory: atomics
  *

@@ -14,8 +14,7 @@
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
  *  dump/timeline.c     one message over its lanes
- *  dump/svg.c          parts of pictures; lanes over time
- *  dump/html.c         a report for a browser
+ *  dump/draw.c         parts of pictures; lanes over time; a report for a browser
  *
  * dump/trace.h has the analysis of several captures together.
  */
@@ -30,12 +29,11 @@
 #include "dump/file.h"
 #include "dump/frames.h"
 #include "dump/host.h"
-#include "dump/html.h"
+#include "dump/draw.h"
 #include "dump/list.h"
 #include "dump/live.h"
 #include "dump/merge.h"
 #include "dump/options.h"
-#include "dump/svg.h"
 #include "dump/timeline.h"
 
 /* ---- several captures together -------------------------------------------------------------- */

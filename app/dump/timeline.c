@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dump/frames.h"
-#include "dump/svg.h"
+#include "dump/draw.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
 

@@ -29,7 +29,6 @@
 #include "frame/parse.h"
 #include "seal/cipher.h"
 #include "seal/exchange.h"
-#include "seal/keyring.h"
 #include "seal/sealed.h"
 
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))

@@ -6,8 +6,8 @@
  *
  *	seal/crypto.c    the primitives of the exchange, which are libcrypto's
  *	seal/noise.c     Noise_NNpsk0_25519_AESGCM_SHA256
- *	seal/exchange.c  HELLO and HELLO_ACK: their bytes, their validation, the key schedule
- *	seal/keyring.c   keys of the further lanes of endpoints
+ *	seal/exchange.c  HELLO and HELLO_ACK: their bytes, their validation, the key schedule;
+ *	                 keys of the further lanes of endpoints
  *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
  *	seal/replay.c    the window of frame numbers that have arrived
  *	seal/sealed.c    a connection: numbers, nonces, keys and their rotation
@@ -20,7 +20,6 @@
 
 #include "seal/cipher.h"
 #include "seal/exchange.h"
-#include "seal/keyring.h"
 #include "seal/sealed.h"
 
 #endif /* WEFT_SEAL_H */

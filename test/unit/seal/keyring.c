@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "seal/keyring.h"
+#include "seal/exchange.h"
 #include "seal_util.h"
 
 #define KEYS 500u
