@@ -116,22 +116,6 @@ static void process_gone(struct sw *s, unsigned int port)
 	s->lane[port].probe_at = 0;
 }
 
-void sw_lane_change(struct sw *s)
-{
-	struct sw_handover *h = &s->handover;
-
-	/* acquire and release: see hand_over() */
-	if (!atomic_load_explicit(&h->wanted, memory_order_acquire))
-		return;
-	if (h->attach)
-		take_lane(s, h);
-	else
-		drop_lane(s, h->port);
-	if (h->gone)
-		process_gone(s, h->port);
-	atomic_store_explicit(&h->wanted, false, memory_order_release);
-}
-
 /*
  * By the forwarder: no longer serve these ports, which have invalid indices. The control thread
  * ends their connections.
@@ -449,6 +433,47 @@ static unsigned int from_uplink(struct sw *s, uint64_t now)
 	return n;
 }
 
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/*
+ * A client ends its connection after it has written its last frames, BYE among them. The control
+ * thread may learn of the end first. So what is in the ring is forwarded once more. A frame for a
+ * full uplink is lost: the forwarder does not wait.
+ */
+static void last_frames(struct sw *s, unsigned int port, uint64_t now)
+{
+	struct sw_lane *l = &s->lane[port];
+	int left;
+
+	if (!(s->plan.up >> port & 1))
+		return;
+	for (left = sw_ring_ready(&l->rx); left > 0; left -= SW_BURST)
+		if (from_port(s, port, (unsigned int)left, now) == 0)
+			break;
+	s->broken &= ~(1ull << port); /* it ends anyway */
+	left = sw_ring_ready(&l->rx);
+	if (left > 0)
+		SW_COUNT(l->counters.drop[SW_DROP_FULL], (unsigned int)left);
+}
+
+void sw_lane_change(struct sw *s, uint64_t now)
+{
+	struct sw_handover *h = &s->handover;
+
+	/* acquire and release: see hand_over() */
+	if (!atomic_load_explicit(&h->wanted, memory_order_acquire))
+		return;
+	if (h->attach) {
+		take_lane(s, h);
+	} else {
+		last_frames(s, h->port, now);
+		drop_lane(s, h->port);
+	}
+	if (h->gone)
+		process_gone(s, h->port);
+	atomic_store_explicit(&h->wanted, false, memory_order_release);
+}
+
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /*
@@ -488,7 +513,7 @@ unsigned int sw_round(struct sw *s, uint64_t now)
 {
 	unsigned int frames;
 
-	sw_lane_change(s);
+	sw_lane_change(s, now);
 	frames = from_users(s, now);
 	probe_all(s, now);
 	if (s->uplink.id != SW_NO_UPLINK) {

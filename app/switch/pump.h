@@ -14,8 +14,11 @@ void sw_lane_detach(struct sw *s, unsigned int port);
 /** Notify the peers of a process that has ended and whose port has no rings. */
 void sw_lane_gone(struct sw *s, unsigned int port);
 
-/** By the forwarder: apply a pending change, if there is one. */
-void sw_lane_change(struct sw *s);
+/**
+ * By the forwarder: apply a pending change, if there is one. It forwards the last frames of a port
+ * that it loses.
+ */
+void sw_lane_change(struct sw *s, uint64_t now);
 
 /** One round over all ports and the uplink. @return number of frames */
 unsigned int sw_round(struct sw *s, uint64_t now);

@@ -63,7 +63,7 @@ static void attach(unsigned int port, uid_t user)
 	h->port = port;
 	h->user = user;
 	atomic_store(&h->wanted, true);
-	sw_lane_change(&sw);
+	sw_lane_change(&sw, 1);
 	assert_false(atomic_load(&h->wanted));
 }
 
@@ -72,7 +72,7 @@ static void detach(unsigned int port)
 	sw.handover.attach = sw.handover.gone = false;
 	sw.handover.port = port;
 	atomic_store(&sw.handover.wanted, true);
-	sw_lane_change(&sw);
+	sw_lane_change(&sw, 1);
 }
 
 static int setup(void **state)
@@ -191,7 +191,7 @@ static void end_process(unsigned int port)
 	detach(port);
 	sw.handover.gone = true;
 	atomic_store(&sw.handover.wanted, true);
-	sw_lane_change(&sw);
+	sw_lane_change(&sw, 1);
 }
 
 static void round_at(uint64_t now, unsigned int frames)
@@ -250,6 +250,37 @@ static void a_port_that_only_lost_its_rings_gets_no_farewell(void **state)
 	assert_int_equal(sw.lane[0].counters.farewells, 0);
 }
 
+/*
+ * A process may end before the forwarder has read its last frames. These reach the peer all the
+ * same. Without its BYE the peer would get the answer that the process has ended.
+ */
+static void the_last_frames_of_a_process_arrive(void **state)
+{
+	struct sw_ring_shm *peer = (struct sw_ring_shm *)((uint8_t *)memory[1] + RING);
+
+	begin();
+	for (unsigned int i = 0; i < SLOTS; i++)
+		peer->desc[i] = (struct sw_ring_desc){.offset = 2 * RING, .length = FRAME};
+	peer->head = SLOTS;
+	peer->flags = SW_RING_MASK_INT;
+	rx_ring(0)->head = SW_BURST + 5;
+	end_process(0);
+	assert_int_equal(sw.lane[1].counters.tx_frames, SW_BURST + 5);
+	assert_int_equal(taken(0), SW_BURST + 5);
+	assert_int_equal(sw.plan.up, 1 << 1);
+}
+
+static void a_process_that_ends_with_a_broken_ring_is_dropped(void **state)
+{
+	attach(0, 1001);
+	rx_ring(0)->head = SLOTS + 1;
+	end_process(0);
+	assert_int_equal(sw.plan.up, 0);
+	assert_int_equal(taken(0), 0);
+	sw_round(&sw, 2);
+	assert_int_equal(atomic_load(&sw.handover.broken), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +290,8 @@ int main(void)
 		cmocka_unit_test_setup(a_broken_ring_ends_its_port_alone, setup),
 		cmocka_unit_test_setup(peers_of_an_ended_process_are_notified, setup),
 		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
+		cmocka_unit_test_setup(the_last_frames_of_a_process_arrive, setup),
+		cmocka_unit_test_setup(a_process_that_ends_with_a_broken_ring_is_dropped, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
