@@ -14,6 +14,7 @@
 #include "base/host.h"
 #include "base/keylog.h"
 #include "base/log.h"
+#include "base/greeting.h"
 #include "base/secret.h"
 #include "core/config.h"
 #include "core/context.h"
@@ -435,6 +436,7 @@ void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsign
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
 extern const struct weft_lane_driver weft_udp_driver __attribute__((weak));
 #pragma weak weft_capture_messages
+#pragma weak weft_sealed_greeting
 #endif
 
 #if WEFT_HAVE_ROCE
@@ -490,6 +492,15 @@ const struct weft_lane_tap_ops *weft_drivers_tap(void)
 {
 #if WEFT_HAVE_DPDK
 	return &weft_capture_messages;
+#else
+	return NULL;
+#endif
+}
+
+const struct weft_greeting_ops *weft_drivers_greeting(void)
+{
+#if WEFT_HAVE_SEAL
+	return &weft_sealed_greeting;
 #else
 	return NULL;
 #endif

@@ -42,4 +42,7 @@ bool weft_driver_is_network(const struct weft_lane_driver *driver);
  */
 const struct weft_lane_tap_ops *weft_drivers_tap(void);
 
+/** Greetings with a job key. @return NULL: this build cannot seal, and refuses job keys */
+const struct weft_greeting_ops *weft_drivers_greeting(void);
+
 #endif /* WEFT_LIB_CONTEXT_H */

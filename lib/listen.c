@@ -20,9 +20,12 @@
 
 #include "base/thread.h"
 #include "base/copy.h"
+#include "base/greeting.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/tcp.h"
 #include "core/config.h"
+#include "context.h"
 #include "core/worker.h"
 #include "listen.h"
 #include "msg/msg.h"
@@ -40,17 +43,84 @@ struct weft_listener {
 	int stop;
 	uint16_t port;
 	char host[NI_MAXHOST];
+	bool has_key;
 	struct weft_hello_reply other_version; /* the reply without an address */
 	size_t length;
 	uint8_t reply[];
 };
+
+/* @return the key for one exchange, in memory for keys; NULL: there is no memory or randomness */
+static struct weft_greeting_key *greeting_key(const struct weft_context *ctx)
+{
+	struct weft_greeting_key *k = weft_secret_alloc(sizeof(*k));
+
+	if (!k)
+		return NULL;
+	memcpy(k->job_key, ctx->conf->lane.job_key, sizeof(k->job_key));
+	if (ctx->platform->random(ctx->platform->arg, k->random, sizeof(k->random)) == 0)
+		return k;
+	weft_secret_free(k, sizeof(*k));
+	return NULL;
+}
+
+/* Seal the listener's reply for this client. The caller frees @p sealed, also after an error. */
+static int seal_reply(const struct weft_listener *l, const uint8_t *request, uint8_t **sealed,
+		      size_t *length)
+{
+	struct weft_hello_reply head = l->other_version;
+	struct weft_greeting_key *k = greeting_key(l->worker->ctx);
+	size_t text = l->length - sizeof(head);
+	int rc = -ENOMEM;
+
+	*length = l->length + WEFT_GREETING_OVERHEAD;
+	head.length = htole32((uint32_t)(text + WEFT_GREETING_OVERHEAD));
+	*sealed = k ? malloc(*length) : NULL;
+	if (*sealed) {
+		memcpy(*sealed, &head, sizeof(head));
+		rc = weft_drivers_greeting()->answer(k, request, l->reply + sizeof(head), text,
+						     *sealed + sizeof(head));
+	}
+	weft_secret_free(k, sizeof(*k));
+	return rc;
+}
+
+static void judge_request(const struct weft_listener *l, const uint8_t *request,
+			  struct weft_tcp_answer *answer)
+{
+	uint8_t *sealed = NULL;
+	size_t length;
+	int rc = seal_reply(l, request, &sealed, &length);
+
+	if (rc == 0) {
+		answer->accepted = true;
+		answer->reply = answer->owned = sealed;
+		answer->length = length;
+		return;
+	}
+	free(sealed);
+	snprintf(answer->why, sizeof(answer->why), "%s",
+		 rc == -EBADMSG ? "it has another job key: give both ends the same WEFT_JOB_KEY"
+				: "its reply cannot be sealed: no memory, or libcrypto fails");
+}
+
+/* A greeting of another version than the listener's. */
+static void explain_version(const struct weft_listener *l, uint32_t version, char *why, size_t size)
+{
+	bool keys = version == WEFT_HELLO_VERSION || version == WEFT_HELLO_SEALED;
+
+	snprintf(why, size, "%s",
+		 !keys        ? "it has another version of the greeting"
+		 : l->has_key ? "it has no job key: give both ends the same WEFT_JOB_KEY"
+			      : "it has a job key, and this end has none: give both ends the same "
+				"WEFT_JOB_KEY");
+}
 
 static int judge_hello(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
 	const struct weft_listener *l = arg;
 	struct weft_hello hello = {0};
 
-	memcpy(&hello, bytes, length);
+	memcpy(&hello, bytes, length < sizeof(hello) ? length : sizeof(hello));
 	*answer = (struct weft_tcp_answer){0};
 	if (length >= sizeof(hello.magic) && le32toh(hello.magic) != WEFT_HELLO_MAGIC) {
 		snprintf(answer->why, sizeof(answer->why), "it sent no greeting of Weft");
@@ -58,14 +128,19 @@ static int judge_hello(void *arg, const void *bytes, size_t length, struct weft_
 	}
 	if (length < sizeof(hello))
 		return -EAGAIN;
-	answer->accepted = le32toh(hello.version) == WEFT_HELLO_VERSION;
-	answer->reply = l->reply;
-	answer->length = l->length;
-	if (answer->accepted)
-		return 0;
 	answer->reply = &l->other_version;
 	answer->length = sizeof(l->other_version);
-	snprintf(answer->why, sizeof(answer->why), "it has another version of the greeting");
+	if (hello.version != l->other_version.version) {
+		explain_version(l, le32toh(hello.version), answer->why, sizeof(answer->why));
+	} else if (!l->has_key) {
+		answer->accepted = true;
+		answer->reply = l->reply;
+		answer->length = l->length;
+	} else if (length < sizeof(hello) + WEFT_GREETING_REQUEST) {
+		return -EAGAIN;
+	} else {
+		judge_request(l, (const uint8_t *)bytes + sizeof(hello), answer);
+	}
 	return 0;
 }
 
@@ -102,8 +177,10 @@ static void log_failure(struct weft_worker *w, const char *host, unsigned int po
 /* The reply, with the worker's address, which does not change. */
 static struct weft_listener *listener_alloc(struct weft_worker *w)
 {
+	bool has_key = w->ctx->conf->lane.job_key != NULL;
 	struct weft_hello_reply head = {.magic = htole32(WEFT_HELLO_MAGIC),
-					.version = htole32(WEFT_HELLO_VERSION)};
+					.version = htole32(has_key ? WEFT_HELLO_SEALED
+								   : WEFT_HELLO_VERSION)};
 	struct weft_listener *l = NULL;
 	void *address;
 	size_t length;
@@ -113,6 +190,7 @@ static struct weft_listener *listener_alloc(struct weft_worker *w)
 	if (length <= WEFT_HELLO_ADDRESS_MAX)
 		l = calloc(1, sizeof(*l) + sizeof(head) + length);
 	if (l) {
+		l->has_key = has_key;
 		l->other_version = head;
 		head.length = htole32((uint32_t)length);
 		memcpy(l->reply, &head, sizeof(head));
@@ -130,7 +208,7 @@ static int listener_start(struct weft_listener *l, const struct weft_listener_pa
 		.host = p->host,
 		.port = p->port,
 		.backlog = p->backlog ? (int)p->backlog : BACKLOG,
-		.hello = sizeof(struct weft_hello),
+		.hello = sizeof(struct weft_hello) + (l->has_key ? WEFT_GREETING_REQUEST : 0),
 		.judge = judge_hello,
 		.refused = log_refused,
 		.arg = l,
@@ -223,6 +301,7 @@ struct connect {
 	/* of the thread, and of the worker when it is done */
 	char host[HOST_MAX + 1];
 	struct weft_tcp_connect tcp;
+	struct weft_greeting_key *key; /* NULL = without a job key */
 	int status;
 	size_t length;
 	uint8_t *address;
@@ -245,6 +324,7 @@ struct weft_connects {
 static void connect_free(struct connect *c)
 {
 	pthread_mutex_destroy(&c->lock);
+	weft_secret_free(c->key, sizeof(*c->key));
 	free(c->address);
 	free(c);
 }
@@ -263,53 +343,105 @@ static int end_abandoned(void *arg)
 	return is ? -ECANCELED : 0;
 }
 
-static int check_reply(struct weft_tcp_connect *t, const struct weft_hello_reply *r)
+/* The listener has a job key and the client none, or reverse, or another one. */
+static int fail_key(struct weft_tcp_connect *t, const char *what)
 {
-	uint32_t length = le32toh(r->length);
+	return weft_tcp_fail(t, -EACCES, "%s port %u %s: give both ends the same WEFT_JOB_KEY",
+			     t->host, t->port, what);
+}
+
+static int check_reply(struct connect *c, const struct weft_hello_reply *r)
+{
+	uint32_t length = le32toh(r->length), version = le32toh(r->version);
+	uint32_t own = c->key ? WEFT_HELLO_SEALED : WEFT_HELLO_VERSION;
+	uint32_t more = c->key ? WEFT_GREETING_OVERHEAD : 0;
+	struct weft_tcp_connect *t = &c->tcp;
 
 	if (le32toh(r->magic) != WEFT_HELLO_MAGIC)
 		return weft_tcp_fail(t, -EPROTO,
 				     "%s port %u is no listener of Weft: check the port", t->host,
 				     t->port);
-	if (le32toh(r->version) != WEFT_HELLO_VERSION)
+	if (version != own && version == WEFT_HELLO_SEALED)
+		return fail_key(t, "has a job key, and this end has none");
+	if (version != own && version == WEFT_HELLO_VERSION)
+		return fail_key(t, "has no job key, and this end has one");
+	if (version != own)
 		return weft_tcp_fail(t, -EPROTONOSUPPORT,
 				     "%s port %u has version %u of the greeting, this library "
 				     "version %u: install the same Weft on both hosts",
-				     t->host, t->port, le32toh(r->version), WEFT_HELLO_VERSION);
-	if (length == 0 || length > WEFT_HELLO_ADDRESS_MAX)
+				     t->host, t->port, version, own);
+	if (length == 0 && c->key)
+		return fail_key(t, "has another job key");
+	if (length <= more || length > WEFT_HELLO_ADDRESS_MAX + more)
 		return weft_tcp_fail(t, -EPROTO, "%s port %u announces an address of %u bytes",
 				     t->host, t->port, length);
 	return 0;
 }
 
+/* The address is authentic and readable from here on. */
+static int open_address(struct connect *c)
+{
+	size_t length = c->length - WEFT_GREETING_OVERHEAD;
+	uint8_t *address = malloc(length);
+	int rc;
+
+	if (!address)
+		return -ENOMEM;
+	rc = weft_drivers_greeting()->open(c->key, c->address, c->length, address);
+	free(c->address);
+	c->address = address;
+	c->length = length;
+	return rc == -EBADMSG
+		       ? fail_key(&c->tcp, "sent an address that was changed on its way, or was "
+					   "made without the job key")
+		       : rc;
+}
+
 static int receive_address(struct connect *c, int fd, uint64_t end)
 {
+	int rc;
+
 	free(c->address); /* of an earlier attempt */
 	c->address = malloc(c->length);
 	if (!c->address)
 		return -ENOMEM;
-	return weft_tcp_receive(&c->tcp, fd, c->address, c->length, end);
+	rc = weft_tcp_receive(&c->tcp, fd, c->address, c->length, end);
+	return rc == 0 && c->key ? open_address(c) : rc;
+}
+
+static int send_hello(const struct connect *c, int fd)
+{
+	struct {
+		struct weft_hello hello;
+		uint8_t request[WEFT_GREETING_REQUEST];
+	} m = {.hello = {htole32(WEFT_HELLO_MAGIC),
+			 htole32(c->key ? WEFT_HELLO_SEALED : WEFT_HELLO_VERSION)}};
+	size_t length = c->key ? sizeof(m) : sizeof(m.hello);
+	int rc = c->key ? weft_drivers_greeting()->request(c->key, m.request) : 0;
+
+	/* The buffer of a new socket has room for 56 bytes. */
+	if (rc == 0 && send(fd, &m, length, MSG_NOSIGNAL) != (ssize_t)length)
+		rc = -ENODATA;
+	return rc;
 }
 
 static int fetch(struct weft_tcp_connect *t, int fd, uint64_t end)
 {
-	const struct weft_hello hello = {htole32(WEFT_HELLO_MAGIC), htole32(WEFT_HELLO_VERSION)};
 	struct connect *c = t->arg;
 	struct weft_hello_reply reply;
-	int rc = 0;
+	int rc = send_hello(c, fd);
 
-	/* The buffer of a new socket has room for 8 bytes. */
-	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello))
-		rc = -ENODATA;
 	if (rc == 0)
 		rc = weft_tcp_receive(t, fd, &reply, sizeof(reply), end);
 	if (rc == 0) {
-		rc = check_reply(t, &reply);
+		rc = check_reply(c, &reply);
 		if (rc < 0)
 			return rc;
 		c->length = le32toh(reply.length);
 		rc = receive_address(c, fd, end);
 	}
+	if (rc == -EACCES) /* with the sentence of fail_key() */
+		return rc;
 	if (rc == -ETIMEDOUT)
 		return weft_tcp_fail(t, rc,
 				     "%s port %u accepts connections but sends no worker address: "
@@ -499,9 +631,18 @@ static struct connect *connect_alloc(struct weft_worker *w, const struct weft_co
 
 	if (!c)
 		return NULL;
+	/* A copy, since the thread of an abandoned connect may outlive the context. */
+	if (w->ctx->conf->lane.job_key) {
+		c->key = greeting_key(w->ctx);
+		if (!c->key) {
+			free(c);
+			return NULL;
+		}
+	}
 	if (!w->connects) {
 		w->connects = calloc(1, sizeof(*w->connects));
 		if (!w->connects) {
+			weft_secret_free(c->key, sizeof(*c->key));
 			free(c);
 			return NULL;
 		}

@@ -6,8 +6,11 @@
  *	client -> listener  struct weft_hello
  *	client <- listener  struct weft_hello_reply, then `length` bytes: the packed worker address
  *
+ * With a job key, version WEFT_HELLO_SEALED, the messages of base/greeting.h follow: behind
+ * weft_hello the request, and behind weft_hello_reply the answer, whose text is the address.
+ *
  * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of
- * another version sends its own version and no address.
+ * another version, and one that refuses a request, sends its own version and no address.
  *
  * A listener is a thread with the packed address; the worker takes no part. A connect runs in a
  * thread for blocking calls (base/thread.h). Its states: *queued*; *running*; *done*, when the
@@ -24,6 +27,7 @@ struct weft_worker;
 
 #define WEFT_HELLO_MAGIC 0x54464557u /**< "WEFT" */
 #define WEFT_HELLO_VERSION 1u
+#define WEFT_HELLO_SEALED 2u          /**< the version of both ends with a job key */
 #define WEFT_HELLO_ADDRESS_MAX 16384u /**< bytes that a client accepts; WEFT_ADDRESS_MAX is less */
 
 struct weft_hello {

@@ -9,7 +9,8 @@
  *	client  weft_ep_connect_to()    ... callback: the endpoint, or the reason why there is none
  *
  * A worker address is a capability, and a listener sends it to each client that sends the right
- * greeting. So the network of a listener must be as trusted as that of the lanes.
+ * greeting. So the network of a listener must be as trusted as that of the lanes. With a job key
+ * only clients that have the key get the address, and it is encrypted.
  *
  * The conventions of weft.h are valid here: errors, units, threads, fork().
  */
@@ -62,7 +63,10 @@ struct weft_listener_attr {
 	const char *host;
 	uint16_t port;   /**< TCP */
 	uint64_t served; /**< clients that were sent the whole address */
-	/** clients that sent a wrong greeting, were too slow, or lost their place */
+	/**
+	 * clients that sent a wrong greeting, have another job key, were too slow, or lost their
+	 * place
+	 */
 	uint64_t refused;
 };
 
@@ -77,8 +81,9 @@ WEFT_API int weft_listener_query(struct weft_listener *listener, struct weft_lis
  *   be posted at once. NULL: there is none
  * @param status  0; -ENOENT the name has no address; -EAGAIN the name service fails at present;
  *   -ECONNREFUSED no server listens; -ETIMEDOUT the host or the name service is silent; -EPROTO no
- *   listener of Weft; -EPROTONOSUPPORT one of another version; -ECANCELED the worker is being
- *   destroyed; another error of the socket or of weft_ep_create()
+ *   listener of Weft; -EPROTONOSUPPORT one of another version; -EACCES the ends do not have the
+ *   same job key; -ECANCELED the worker is being destroyed; another error of the socket or of
+ *   weft_ep_create()
  * @param why     a sentence with host, port and remedy; "" with status 0. Ends with the call
  */
 typedef void (*weft_connect_cb)(struct weft_worker *worker, struct weft_ep *ep, int status,

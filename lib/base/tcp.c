@@ -289,10 +289,16 @@ struct weft_tcp_server {
 	uint8_t hello[]; /* of each place, what has arrived of its greeting */
 };
 
+static void place_free(struct place *p)
+{
+	free(p->answer.owned);
+	*p = (struct place){.state = PLACE_FREE, .fd = -1};
+}
+
 static void leave(struct place *p)
 {
 	close(p->fd);
-	*p = (struct place){.state = PLACE_FREE, .fd = -1};
+	place_free(p);
 }
 
 static void count_refused(struct weft_tcp_server *s, const struct place *p, const char *why)
@@ -408,7 +414,7 @@ static void reply_sent(struct weft_tcp_server *s, struct place *p)
 		atomic_fetch_add_explicit(&s->served, 1, memory_order_relaxed);
 		if (s->p.keeps) {
 			s->accepted = p->fd;
-			*p = (struct place){.state = PLACE_FREE, .fd = -1};
+			place_free(p);
 			return;
 		}
 	}

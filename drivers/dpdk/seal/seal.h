@@ -8,6 +8,7 @@
  *	seal/noise.c     Noise_NNpsk0_25519_AESGCM_SHA256
  *	seal/exchange.c  HELLO and HELLO_ACK: their bytes, their validation, the key schedule;
  *	                 keys of the further lanes of endpoints
+ *	seal/greeting.c  the two messages by which a listener gives its address
  *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
  *	seal/replay.c    the window of frame numbers that have arrived
  *	seal/sealed.c    a connection: numbers, nonces, keys and their rotation

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """vectors.py: computes the vectors of doc/sealing.md with Python's own hashes and, where it is
 there, the package cryptography. The schedule here is written from the document, not from the C
-code. It prints name and value; exchange.c and sealed.c of this folder compare with the same values.
+code. It prints name and value; exchange.c, greeting.c and sealed.c of this folder compare with the
+same values.
 """
 
 import hashlib
@@ -71,6 +72,38 @@ def frame(secret, slot, counter, generation, mode, header, body):
     return head + body + AESGCM(key[:16]).encrypt(nonce, b'', head + body)
 
 
+def greeting(key=bytes(range(32)), client=b'c' * 32, server=b's' * 32, text=bytes(range(200))):
+    """The two messages of "Addresses by TCP"; names as in the Noise specification."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    def sha(data):
+        return hashlib.sha256(data).digest()
+
+    def mix(chain, data, count):
+        out = expand(extract(chain, data), b'', 32 * count)
+        return [out[i:i + 32] for i in range(0, len(out), 32)]
+
+    def seal(k, ad, data):
+        return AESGCM(k).encrypt(bytes(12), data, ad)
+
+    client, server = (X25519PrivateKey.from_private_bytes(k) for k in (client, server))
+    e, re = (k.public_key().public_bytes_raw() for k in (client, server))
+    ck = h = b'Noise_NNpsk0_25519_AESGCM_SHA256'
+    h = sha(h + b'weft listener 1')
+    ck, temp, _ = mix(ck, expand(extract(bytes(32), key), b'weft listener psk 1', 32), 3)
+    h = sha(sha(h + temp) + e)
+    ck, k = mix(ck, e, 2)
+    tag = seal(k, h, b'')
+    request = e + tag
+    h = sha(sha(h + tag) + re)
+    ck, k = mix(ck, re, 2)
+    ck, k = mix(ck, client.exchange(server.public_key()), 2)
+    tag = seal(k, h, b'')
+    h = sha(h + tag)
+    return request, re + tag + seal(mix(ck, b'', 2)[1], h, text)
+
+
 def main():
     values = schedule()
     try:
@@ -78,6 +111,7 @@ def main():
         body = bytes(i * 7 & 0xff for i in range(60))
         values['encrypt'] = frame(secret, 0, 0, 0, 'encrypt', header, body)
         values['auth'] = frame(secret, 0, 0, 0, 'auth', header, body)
+        values['request'], values['answer'] = greeting()
         values['next key'] = frame(secret, 0, 2, 1, 'encrypt', header, body)
     except ImportError:
         pass

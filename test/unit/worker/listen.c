@@ -506,7 +506,8 @@ static void test_lying_servers(void **state)
 {
 	(void)state;
 	lying_server("SSH-2.0-OpenSSH\r\n", 17, -EPROTO);
-	lying_server("WEFT\2\0\0\0\0\0\0\0", 12, -EPROTONOSUPPORT);
+	lying_server("WEFT\3\0\0\0\0\0\0\0", 12, -EPROTONOSUPPORT);
+	lying_server("WEFT\2\0\0\0\0\0\0\0", 12, -EACCES);     /* it has a job key */
 	lying_server("WEFT\1\0\0\0\1\100\0\0", 12, -EPROTO);   /* 16385 bytes */
 	lying_server("WEFT\1\0\0\0\4\0\0\0abcd", 16, -EINVAL); /* no worker address */
 	lying_server("WEFT\1\0\0\0\4\0\0\0abc", 15, -ETIMEDOUT);
