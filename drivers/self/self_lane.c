@@ -99,9 +99,15 @@ static void msg_queue(struct self_lane_ep *lane_ep, struct self_msg *m, uint8_t 
 	STAILQ_INSERT_TAIL(&s->queue, m, entry);
 	s->num_queued++;
 	s->base.quiet = false;
-	s->tx++;
 	lane_ep->outstanding++;
 	lane_ep->base.queued += m->length;
+}
+
+static void msg_send(struct self_lane_ep *lane_ep, struct self_msg *m, uint8_t am_id, size_t length,
+		     struct weft_lane_comp *comp)
+{
+	to_iface(lane_ep->base.iface)->tx++;
+	msg_queue(lane_ep, m, am_id, length, comp);
 }
 
 static int self_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
@@ -118,7 +124,7 @@ static int self_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *h
 	memcpy(m->data, hdr, hdr_len);
 	if (length > 0)
 		memcpy(m->data + hdr_len, payload, length);
-	msg_queue(lane_ep, m, am_id, hdr_len + length, NULL);
+	msg_send(lane_ep, m, am_id, hdr_len + length, NULL);
 	return 0;
 }
 
@@ -137,7 +143,7 @@ static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane
 		weft_mpool_put(&to_iface(base->iface)->pool, m);
 		return n < 0 ? n : -EINVAL;
 	}
-	msg_queue(lane_ep, m, am_id, (size_t)n, NULL);
+	msg_send(lane_ep, m, am_id, (size_t)n, NULL);
 	return n;
 }
 
@@ -166,7 +172,7 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 	for (i = 0, n = hdr_len; i < iovcnt; n += iov[i++].iov_len)
 		if (iov[i].iov_len > 0)
 			memcpy(m->data + n, iov[i].iov_base, iov[i].iov_len);
-	msg_queue(lane_ep, m, am_id, n, comp);
+	msg_send(lane_ep, m, am_id, n, comp);
 	return 0;
 }
 
@@ -359,7 +365,8 @@ static bool self_link_up(struct weft_lane_iface *base)
 
 static void self_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	snprintf(buf, size, "loopback, %u messages queued", to_lane_ep(base)->outstanding);
+	snprintf(buf, size, "loopback, %u messages and flushes queued",
+		 to_lane_ep(base)->outstanding);
 }
 
 #define COUNTERS(X)                                   \

@@ -14,6 +14,7 @@
 
 #include "mock/counter_help.h"
 #include "weft.h"
+#include "weft_msg.h"
 
 static void every_counter_has_a_description(void **state)
 {
@@ -65,12 +66,63 @@ static void what_is_nobodys_has_no_help(void **state)
 	assert_false(level);
 }
 
+struct sums {
+	uint64_t sent, received;
+};
+
+static void look_at_self(const char *name, uint64_t value, void *arg)
+{
+	struct sums *s = arg;
+
+	if (!strcmp(name, "self.tx.messages"))
+		s->sent = value;
+	else if (!strcmp(name, "self.rx.messages"))
+		s->received = value;
+}
+
+/* A flush waits behind the messages in the queue of the loopback, and is no message. */
+static void a_flush_is_no_message(void **state)
+{
+	struct weft_context_params cp = WEFT_INIT(struct weft_context_params);
+	struct weft_worker_params params = WEFT_INIT(struct weft_worker_params, .lanes = "self");
+	struct weft_ep_params ep_params = WEFT_INIT(struct weft_ep_params);
+	struct weft_request *send, *flush;
+	struct sums s = {0};
+	struct weft_context *ctx;
+	struct weft_worker *w;
+	struct weft_ep *ep;
+	void *address;
+	int rc[2];
+
+	(void)state;
+	assert_int_equal(weft_context_create(&cp, &ctx), 0);
+	assert_int_equal(weft_worker_create(ctx, &params, &w), 0);
+	assert_int_equal(weft_worker_get_address(w, &address, &ep_params.address_length), 0);
+	ep_params.address = address;
+	assert_int_equal(weft_ep_create(w, &ep_params, &ep), 0);
+	weft_worker_release_address(w, address);
+	for (int i = 0; i < 3; i++) {
+		rc[0] = weft_tag_send(ep, "8 bytes.", 8, 1, NULL, &send);
+		rc[1] = weft_ep_flush(ep, NULL, &flush);
+		assert_int_equal(weft_wait(w, rc[0], &send, NULL), 0);
+		assert_int_equal(weft_wait(w, rc[1], &flush, NULL), 0);
+	}
+	for (int i = 0; i < 100; i++)
+		weft_worker_progress(w);
+	weft_worker_counters(w, look_at_self, &s);
+	assert_true(s.received >= 3);
+	assert_int_equal(s.sent, s.received);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_counter_has_a_description),
 		cmocka_unit_test(names_are_found_as_they_are_reported),
 		cmocka_unit_test(what_is_nobodys_has_no_help),
+		cmocka_unit_test(a_flush_is_no_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
