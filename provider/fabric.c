@@ -287,7 +287,7 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, 
  */
 static void cleanup(void)
 {
-	wfi_lock_join();
+	wfi_lock_join_at_exit();
 }
 
 /* libfabric looks this symbol up after it has loaded the object. */

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -108,18 +109,32 @@ void wfi_unlock_alone(void)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-void wfi_lock_join(void)
+/* The mutex is locked, and released here. */
+static void unlock_and_join(void)
 {
-	pthread_t joined;
-	bool join;
+	pthread_t joined = thread;
+	bool join = has_thread;
 
-	pthread_mutex_lock(&wfi_the_lock.mutex);
-	join = has_thread;
-	joined = thread;
 	has_thread = false;
 	pthread_mutex_unlock(&wfi_the_lock.mutex);
 	if (join)
 		pthread_join(joined, NULL);
+}
+
+void wfi_lock_join(void)
+{
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	unlock_and_join();
+}
+
+void wfi_lock_join_at_exit(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	if (pthread_mutex_clocklock(&wfi_the_lock.mutex, CLOCK_MONOTONIC, &until) == 0)
+		unlock_and_join();
 }
 
 void wfi_lock_forked(void)

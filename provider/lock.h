@@ -46,9 +46,15 @@ void wfi_lock_any(void);
 void wfi_unlock_alone(void);
 /**
  * Wait for the end of the thread that enables alone mode, since the shared object may be unloaded
- * afterwards. Not locked.
+ * afterwards. Not locked, except at exit.
  */
 void wfi_lock_join(void);
+/**
+ * wfi_lock_join() at the end of the process. A signal handler that calls exit() may have interrupted
+ * a call that has the lock, and which never continues. So after 1 s without the lock the function
+ * returns.
+ */
+void wfi_lock_join_at_exit(void);
 /** The part of wfi_lock() that takes the mutex, in or out of alone mode. */
 void wfi_lock_slow(void);
 /** In a child of fork(): another thread of the parent may have held the lock. */

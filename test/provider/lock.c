@@ -165,6 +165,20 @@ static void not_wanted_any_more(void **state)
 	}
 }
 
+/* A signal handler that calls exit() interrupts a thread that has the mutex: the process ends. */
+static void the_end_does_not_wait_for_an_interrupted_holder(void **state)
+{
+	struct timespec begin, end;
+
+	wfi_lock_any();
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	wfi_lock_join_at_exit();
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_in_range(end.tv_sec - begin.tv_sec, 1, 20);
+	wfi_lock_release();
+	wfi_lock_join_at_exit();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +186,7 @@ int main(void)
 		cmocka_unit_test(shared_means_the_mutex),
 		cmocka_unit_test(enabled_by_a_thread),
 		cmocka_unit_test(not_wanted_any_more),
+		cmocka_unit_test(the_end_does_not_wait_for_an_interrupted_holder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
