@@ -141,7 +141,7 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
  * For this time after its first grants are possible, a switch accepts clients of its predecessor,
  * which try to reconnect ten times a second.
  */
-#define RETURN_NS 10000000000ull
+#define RECONNECT_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull /* timeout from accept() until the secret has come */
 #define RINGS_NS 5000000000ull     /* timeout from accept() until the rings are there */
 #ifndef SO_PASSRIGHTS
@@ -457,7 +457,7 @@ static bool same_secret(const char a[24], const char b[24])
 }
 
 /*
- * A port without a grant is of this switch's predecessor, whose clients reconnect within RETURN_NS.
+ * A port without a grant is of this switch's predecessor, whose clients reconnect within RECONNECT_NS.
  * The limit of ports applies to them, too, because a user keeps the secrets of all ports that it
  * ever had.
  */
@@ -466,7 +466,7 @@ static bool may_come(const struct sw *s, const struct sw_port *p, const struct s
 {
 	const char *limit;
 
-	if (p->grant < 0 && (s->grants_from == 0 || c->since >= s->grants_from + RETURN_NS))
+	if (p->grant < 0 && (s->grants_from == 0 || c->since >= s->grants_from + RECONNECT_NS))
 		return refuse(c, "the port was released: request one from the switch");
 	limit = sw_user_is_banned(s, c->user, now) || !sw_port_is_taken(p, now)
 			? sw_user_limit(s, c->user, now)

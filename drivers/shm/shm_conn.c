@@ -444,8 +444,11 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
 		if (!lane_ep) {
 			weft_log_limited(&s->full, WEFT_LOG_WARN,
-					 "%s: a process is refused: there are %u connections, of "
-					 "at most %u",
+					 s->num_eps < SHM_EPS_MAX
+						 ? "%s: a process is refused: no memory for a "
+						   "connection beside %u of at most %u"
+						 : "%s: a process is refused: there are %u "
+						   "connections, of at most %u",
 					 s->base.name, s->num_eps, SHM_EPS_MAX);
 			s->count.refused_other++;
 			weft_foreign_fd_close(fd);

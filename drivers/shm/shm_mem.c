@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
@@ -282,9 +283,12 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 		rc = slot_fill(mem, (uintptr_t)addr, len, access);
 	if (mem && rc < 0)
 		SLIST_INSERT_HEAD(&own.free, mem, next);
-	if (!mem)
+	if (rc == -ENOSPC)
 		snprintf(why, why_len, "a process has at most %u registrations for shared memory",
 			 SHM_REG_SLOTS);
+	else if (rc < 0)
+		snprintf(why, why_len, "cannot register memory for other processes: %s",
+			 strerror(-rc));
 	pthread_mutex_unlock(&lock);
 	if (rc == 0)
 		*out = mem;

@@ -588,6 +588,13 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		recorder_publish(r);
 	}
 	pthread_mutex_unlock(&pool_lock);
+	if (!r)
+		weft_log(
+			WEFT_LOG_WARN,
+			"%s: no memory for a flight recorder of %" PRIu64
+			" frames, or %u lanes have one: this lane has none; WEFT_RECORDER sets the "
+			"number of frames",
+			tap->name, frames, WEFT_RECORDERS);
 	return r;
 }
 

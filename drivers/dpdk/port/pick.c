@@ -615,23 +615,6 @@ int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***
 
 #define MEMIF_PATH "/run/memif.sock"
 
-/* The value of key in a device's arguments. @return false: there is none */
-static bool device_argument(const char *args, const char *key, char *buf, size_t size)
-{
-	size_t len = strlen(key), n;
-	const char *at;
-
-	for (at = strchr(args, ','); at; at = strchr(at, ',')) {
-		at++;
-		if (strncmp(at, key, len) || at[len] != '=')
-			continue;
-		n = strcspn(at + len + 1, ",");
-		snprintf(buf, size, "%.*s", (int)n, at + len + 1);
-		return true;
-	}
-	return false;
-}
-
 /* The address on which a memif server listens. */
 struct server {
 	char path[256];
@@ -644,14 +627,14 @@ static bool is_server(const char *device, struct server *s)
 	char word[16];
 
 	if (strncmp(device, "net_memif", 9) ||
-	    !device_argument(device, "role", word, sizeof(word)) ||
+	    !weft_device_arg(device, "role", word, sizeof(word)) ||
 	    (strcmp(word, "server") && strcmp(word, "master")))
 		return false;
-	s->abstract = !device_argument(device, "socket-abstract", word, sizeof(word)) ||
+	s->abstract = !weft_device_arg(device, "socket-abstract", word, sizeof(word)) ||
 		      strcmp(word, "no");
-	if (!device_argument(device, "socket", s->path, sizeof(s->path)))
+	if (!weft_device_arg(device, "socket", s->path, sizeof(s->path)))
 		snprintf(s->path, sizeof(s->path), "%s", MEMIF_PATH);
-	s->id = device_argument(device, "id", word, sizeof(word))
+	s->id = weft_device_arg(device, "id", word, sizeof(word))
 			? (unsigned int)strtoul(word, NULL, 10)
 			: 0;
 	return true;
@@ -727,7 +710,7 @@ char **weft_memif_private_words(int count, char *const *words)
 		out[i] = text;
 		text = append_text(text, words[i]);
 		if (device && !strncmp(device, "net_memif", 9) &&
-		    !device_argument(device, "socket-abstract", word, sizeof(word)))
+		    !weft_device_arg(device, "socket-abstract", word, sizeof(word)))
 			text = append_text(text, private);
 		*text++ = '\0';
 	}
