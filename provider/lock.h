@@ -50,9 +50,8 @@ void wfi_unlock_alone(void);
  */
 void wfi_lock_join(void);
 /**
- * wfi_lock_join() at the end of the process. A signal handler that calls exit() may have interrupted
- * a call that has the lock, and which never continues. So after 1 s without the lock the function
- * returns.
+ * wfi_lock_join() at the end of the process. A signal handler that calls exit() may interrupt a
+ * call that has the lock and never continues. After 1 s without the lock the function returns.
  */
 void wfi_lock_join_at_exit(void);
 /** The part of wfi_lock() that takes the mutex, in or out of alone mode. */

@@ -457,9 +457,9 @@ static bool same_secret(const char a[24], const char b[24])
 }
 
 /*
- * A port without a grant is of this switch's predecessor, whose clients reconnect within RECONNECT_NS.
- * The limit of ports applies to them, too, because a user keeps the secrets of all ports that it
- * ever had.
+ * A port without a grant is of this switch's predecessor. Its clients reconnect within
+ * RECONNECT_NS. The limit of ports applies to them, too, because a user keeps the secrets of all
+ * ports that it ever had.
  */
 static bool may_come(const struct sw *s, const struct sw_port *p, const struct sw_conn *c,
 		     uint64_t now)

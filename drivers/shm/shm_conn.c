@@ -446,7 +446,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 			weft_log_limited(&s->full, WEFT_LOG_WARN,
 					 s->num_eps < SHM_EPS_MAX
 						 ? "%s: a process is refused: no memory for a "
-						   "connection beside %u of at most %u"
+						   "connection; there are %u, of at most %u"
 						 : "%s: a process is refused: there are %u "
 						   "connections, of at most %u",
 					 s->base.name, s->num_eps, SHM_EPS_MAX);
