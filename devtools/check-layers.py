@@ -84,8 +84,8 @@ MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port
 # Headers without a source of the same name that belong to the objects which programs share with the
 # library.
 # lane_opts.h: the limits of options. frame.h, wire.h, wire_types.h: what is on the wire.
-SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
-                  'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/farewell.h',
+SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/farewell.h',
+                  'drivers/dpdk/frame/frame.h', 'drivers/dpdk/frame/frame_port.h',
                   'drivers/dpdk/port/lane_opts.h',
                   'lib/core/wire.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
 

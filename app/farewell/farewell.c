@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * weft-farewell: waits for the end of the process that has started it, and then sends the farewells
- * that the process has left in shared memory (drivers/dpdk/port/farewell.h). The library starts
+ * that the process has left in shared memory (drivers/dpdk/frame/farewell.h). The library starts
  * it; it is of no use otherwise, and reads no argument and no input.
  */
 
@@ -17,7 +17,7 @@
 
 #include <linux/if_packet.h>
 
-#include "drivers/dpdk/port/farewell.h"
+#include "drivers/dpdk/frame/farewell.h"
 
 #define FD_PROCESS 6
 #define ROUNDS 3u           /* farewells are repeated, since frames get lost */
@@ -75,20 +75,53 @@ static void await_end(void)
 		;
 }
 
+static bool send_packet(const struct weft_farewell_slot *s, uint32_t len)
+{
+	const struct sockaddr_ll to = {.sll_family = AF_PACKET,
+				       .sll_ifindex = (int)s->way.if_index};
+
+	return sendto(WEFT_FAREWELL_FD_SOCKET, s->bytes, len, MSG_DONTWAIT,
+		      (const struct sockaddr *)&to, sizeof(to)) >= 0;
+}
+
+/*
+ * The datagram leaves from the port of the process, if the kernel has already released it: a
+ * firewall may pass no other one.
+ */
+static bool send_udp(const struct weft_farewell_slot *s, uint32_t len)
+{
+	union weft_farewell_addr from = s->way.from;
+	bool six = from.any.sa_family == AF_INET6;
+	socklen_t size = six ? sizeof(from.v6) : sizeof(from.v4);
+	int fd = socket(from.any.sa_family, SOCK_DGRAM, 0);
+	bool sent;
+
+	if (fd < 0)
+		return false;
+	if (bind(fd, &from.any, size) < 0) {
+		if (six)
+			from.v6.sin6_port = 0;
+		else
+			from.v4.sin_port = 0;
+		bind(fd, &from.any, size); /* else the kernel chooses the address, too */
+	}
+	sent = sendto(fd, s->bytes, len, MSG_DONTWAIT, &s->way.to.any, size) >= 0;
+	close(fd);
+	return sent;
+}
+
 static unsigned int send_all(const struct weft_farewell_slot *table)
 {
-	struct sockaddr_ll to = {.sll_family = AF_PACKET};
 	unsigned int i, sent = 0;
 	uint32_t len;
 
 	for (i = 0; i < WEFT_FAREWELL_SLOTS; i++) {
 		/* acquire: the frame was written before its length */
 		len = atomic_load_explicit(&table[i].len, memory_order_acquire);
-		if (len == 0 || len > sizeof(table[i].frame))
+		if (len == 0 || len > sizeof(table[i].bytes))
 			continue;
-		to.sll_ifindex = (int)table[i].if_index;
-		if (sendto(WEFT_FAREWELL_FD_SOCKET, table[i].frame, len, MSG_DONTWAIT,
-			   (struct sockaddr *)&to, sizeof(to)) < 0)
+		if (table[i].way.kind == WEFT_FAREWELL_UDP ? !send_udp(&table[i], len)
+							   : !send_packet(&table[i], len))
 			wait_ns(BURST_NS); /* the next round sends it again */
 		if (++sent % BURST == 0)
 			wait_ns(BURST_NS);

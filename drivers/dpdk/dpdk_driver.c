@@ -493,6 +493,7 @@ static int udp_open(const struct weft_lane_open *params, struct weft_lane_iface 
 				    .frame_size = (uint32_t)conf.frame_size,
 				    .rx_bufs = conf.rx_bufs,
 				    .no_extbuf = !conf.zcopy,
+				    .farewells = conf.job_key != NULL,
 			    },
 			    &port, &addr, why, why_len);
 	if (err != 0)

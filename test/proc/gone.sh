@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A killed process behind weft-switch, or with lanes over a kernel interface, is noticed by its peer
-# within a second, while loops use all cores. A stopped one is not lost. The programs' TCP
-# connection reports nothing: its link is down.
+# A killed process behind weft-switch, or with lanes over a kernel interface or sealed over UDP
+# sockets, is noticed by its peer within a second, while loops use all cores. A stopped one is not
+# lost. The programs' TCP connection reports nothing: its link is down.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,9 +13,11 @@
 switch=$build/app/weft-switch
 loops=()
 switch_pid=
+users=
 tidy_gone() {
 	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" 2>/dev/null
 	end_loops
+	[ -z "$users" ] || rm -rf "$users"
 	untidy
 }
 trap tidy_gone EXIT
@@ -60,6 +62,7 @@ new_pair() {
 	lanes=dpdk
 	unset WEFT_SWITCH
 	case $kind in
+	udp) lanes=udp:rail1 eal_server=() ;;
 	switch) export WEFT_SWITCH=$dir/sock ;;
 	packet) eal_server+=(--vdev="net_af_packet0,iface=rail0,$packet") ;;
 	xdp) eal_server+=("--vdev=net_af_xdp0,iface=xdp") ;;
@@ -219,6 +222,45 @@ if "$info" -v | grep -q '^sealed frames.*libipsec'; then
 	check "sealed, af_packet: a process that stops for 3 s is not lost" with_key stopped
 else
 	skip "sealed, af_packet" "this build cannot seal"
+fi
+
+# as_user CASE: the server has no right, and its helper no packet socket.
+as_user() {
+	local rc
+	users=$(mktemp -d /tmp/weft-gone.XXXXXX) || return 1
+	cp "$dir/key" "$users/key" && chown -R 65534 "$users" || return 1
+	server_run+=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all
+		--no-new-privs env "WEFT_JOB_KEY=$users/key" "TMPDIR=$users")
+	with_key "$1"
+	rc=$?
+	server_run=(ip netns exec "${ns[0]}")
+	rm -r "$users"
+	return $rc
+}
+
+user_can_run() { command -v setpriv >/dev/null && setpriv --reuid=65534 test -x "$perf"; }
+
+kind=udp
+link rail1 1500 10.99.2 || exit 1
+if [ -e "$dir/key" ]; then
+	# @behaviour R92: with a job key a killed process with lanes over UDP sockets is noticed
+	# within a second, too, also one of an ordinary user; a stopped one is not lost
+	check "sealed, udp: a process is killed in a stream" with_key killed_in_a_stream
+	# @behaviour R92
+	check "sealed, udp: an idle process is killed" with_key killed_while_idle
+	# @behaviour R92
+	check "sealed, udp: a process that stops for 3 s is not lost" with_key stopped
+	# @behaviour R92
+	check "sealed, udp: the helper of a process ends with it" with_key helper_ends
+	if user_can_run; then
+		# @behaviour R92
+		check "sealed, udp: a process of an ordinary user is killed" \
+			as_user killed_in_a_stream
+	else
+		skip "sealed, udp: a process of an ordinary user is killed" "it can't run here"
+	fi
+else
+	skip "sealed, udp" "this build cannot seal"
 fi
 
 # xdp_works RUN...: can a process behind RUN use the interface?

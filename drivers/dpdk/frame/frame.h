@@ -10,6 +10,7 @@
  *	frame/arp.c         ARP: the table, requests, replies; addresses of lanes
  *	frame/nd.c          neighbour discovery of IPv6, as ARP
  *	frame/hosts.c       the hosts of an IPv6 lane, by numbers
+ *	frame/farewell.c    the helper that reports the end of this process to its peers
  *	frame/frame_port.h  the interface of a port that sends and receives frames
  *	frame/frame_port.c  the UDP ports that bring a connection's frames to a queue
  *

@@ -19,10 +19,10 @@
 #include <rte_random.h>
 
 #include "frame/arp.h"
+#include "frame/farewell.h"
 #include "port/conf.h"
 #include "port/ethdev.h"
 #include "port/event.h"
-#include "port/farewell.h"
 #include "port/kernel.h"
 #include "port/nic_state.h"
 #include "port/port.h"
@@ -617,7 +617,8 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		free(p);
 		return rc;
 	}
-	p->farewells = (d->limits.packet_socket || d->limits.xdp_queues) && weft_farewell_begin();
+	p->farewells = (d->limits.packet_socket || d->limits.xdp_queues) &&
+		       weft_farewell_begin(WEFT_FAREWELL_PACKET);
 	d->queues[queue] = p;
 	d->open_queues++;
 	*out = p;

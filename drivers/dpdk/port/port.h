@@ -15,7 +15,6 @@
  *	port/zcopy.c      sends from user memory; mapping that memory for the NIC
  *	port/kernel.c     ports over a kernel interface: link, MTU, af_packet's socket, AF_XDP's
  *	                  socket, the MTU of a veth's other end
- *	port/farewell.c   the helper that reports the end of this process, for those ports
  *	port/switch.c     a port of weft-switch
  *	port/lane_opts.c  options of one lane
  *	port/nic_state.c  the reason why a NIC is no DPDK port; NICs that the kernel drives, too
@@ -204,7 +203,7 @@ struct weft_port {
 	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
 	uint16_t vlan;  /* in the NIC's filter; 0 = none */
 	bool cleanup;   /* rte_eth_tx_done_cleanup() is supported */
-	bool farewells; /* port/farewell.c: a helper sends them */
+	bool farewells; /* frame/farewell.c: a helper sends them */
 	int groups;     /* with IPv6: the socket by which a kernel receives its groups; -1 = none */
 };
 

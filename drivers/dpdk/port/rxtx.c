@@ -14,10 +14,10 @@
 #include <rte_cycles.h>
 #include <rte_dev.h>
 
+#include "frame/farewell.h"
 #include "frame/frame_port.h"
 #include "port/ethdev.h"
 #include "port/event.h"
-#include "port/farewell.h"
 #include "port/kernel.h"
 #include "port/port.h"
 #include "port/ports.h"
@@ -599,6 +599,17 @@ static void socket_disarm(struct weft_frame_port *fp)
 	RTE_SET_USED(fp);
 }
 
+static void port_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
+			  uint32_t len)
+{
+	const struct weft_port *p = weft_port_of(fp);
+	const struct weft_farewell_way way = {.kind = WEFT_FAREWELL_PACKET,
+					      .if_index = p->dev->limits.if_index};
+
+	if (p->farewells)
+		weft_farewell_set(&way, slot, frame, len);
+}
+
 const struct weft_frame_port_ops weft_port_packet_ops = {
 	.rx_burst = port_rx,
 	.tx_burst = packet_tx,
@@ -609,7 +620,7 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.wait_fd = socket_wait_fd,
 	.arm = packet_arm,
 	.disarm = socket_disarm,
-	.farewell = weft_farewell_set,
+	.farewell = port_farewell,
 	.counters = port_counters,
 	.close = close_port,
 };
@@ -622,7 +633,7 @@ static int xdp_arm(struct weft_frame_port *fp, uint64_t *within)
 
 const struct weft_frame_port_ops weft_port_xdp_ops = {
 	ETHDEV_OPS,     .rx_burst = port_rx,     .wait_fd = socket_wait_fd,
-	.arm = xdp_arm, .disarm = socket_disarm, .farewell = weft_farewell_set,
+	.arm = xdp_arm, .disarm = socket_disarm, .farewell = port_farewell,
 };
 
 /* ---- by pointer ----------------------------------------------------------------------------- */

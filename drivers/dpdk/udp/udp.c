@@ -17,6 +17,7 @@
 #include <rte_mbuf.h>
 
 #include "base/netlink.h"
+#include "frame/farewell.h"
 #include "frame/frame_port.h"
 #include "udp/udp.h"
 #include "udp/udp_io.h"
@@ -385,6 +386,33 @@ static int udp_reach(struct weft_frame_port *fp, uint32_t ip, char *why, size_t 
 	return route_check(weft_udp_of(fp), ip, why, why_len);
 }
 
+/* The helper gets the payload, and the addresses of both sockets. */
+static void udp_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
+			 uint32_t len)
+{
+	struct weft_farewell_way way = {.kind = WEFT_FAREWELL_UDP};
+	struct weft_udp *u = weft_udp_of(fp);
+	union weft_udp_sockaddr from, to;
+	struct weft_udp_sent sent = {0};
+
+	static_assert(sizeof(from) == sizeof(way.from), "the same members");
+	if (!u->farewells)
+		return;
+	if (len > 0) {
+		weft_udp_read(frame, &sent);
+		if (weft_udp_to(u, u->ip, sent.way.src_port, &from) > 0 &&
+		    weft_udp_to(u, sent.way.dst_ip, sent.way.dst_port, &to) > 0) {
+			memcpy(&way.from, &from, sizeof(from));
+			memcpy(&way.to, &to, sizeof(to));
+			frame += WEFT_UDP_HEAD;
+			len -= WEFT_UDP_HEAD;
+		} else {
+			len = 0; /* the host has no number any more */
+		}
+	}
+	weft_farewell_set(&way, slot, frame, len);
+}
+
 static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
@@ -432,6 +460,8 @@ static void udp_close(struct weft_frame_port *fp)
 {
 	struct weft_udp *u = weft_udp_of(fp);
 
+	if (u->farewells)
+		weft_farewell_end();
 	sock_close(u);
 	weft_udp_rx_fini(u);
 	free_or_keep(fp->pool);
@@ -451,6 +481,7 @@ static const struct weft_frame_port_ops udp_ops = {
 	.disarm = udp_disarm,
 	.reach = udp_reach,
 	.alone = weft_udp_alone,
+	.farewell = udp_farewell,
 	.counters = udp_counters,
 	.close = udp_close,
 };
@@ -645,6 +676,7 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 		return err;
 	}
 	fill_port(u, o);
+	u->farewells = o->farewells && weft_farewell_begin(WEFT_FAREWELL_UDP);
 	*port = &u->fp;
 	return 0;
 }

@@ -40,6 +40,7 @@ struct weft_udp_opts {
 	uint32_t frame_size;  /**< at most; 0 = by the MTU */
 	uint32_t rx_bufs;     /**< buffers of the pool */
 	bool no_extbuf;       /**< no sends from user memory */
+	bool farewells;       /**< connections are sealed, so that ICMP cannot report their end */
 };
 
 /** The address of an open port. */
@@ -120,6 +121,7 @@ struct weft_udp {
 	bool any_alone;
 	uint64_t alone[WEFT_UDP_ALONE / 64]; /**< bits, by the hash of the address */
 	bool link_up;                        /**< as last reported */
+	bool farewells;                      /**< frame/farewell.c: a helper sends them */
 	int epoll;
 	unsigned int num_socks;
 	struct weft_udp_sock sock[WEFT_UDP_PORTS];

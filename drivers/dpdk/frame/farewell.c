@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "port/farewell.h"
-#include "port/port.h"
+#include "frame/farewell.h"
 #include "weft_build.h"
 
 #define TABLE_LEN (WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot))
@@ -29,6 +28,7 @@ static struct {
 	pthread_mutex_t lock;
 	unsigned int users; /* ports */
 	int alive;          /* the pipe's end of this process */
+	bool has_packet;    /* the helper has a packet socket, which needs a right */
 	uint32_t next;      /* where the search for a free slot begins */
 	struct weft_farewell_slot *table;
 	pid_t owner; /* a forked child must not change its parent's table */
@@ -85,8 +85,10 @@ static int spawn(const char *path, int table, int sock, int alive)
 	if (rc)
 		return -rc;
 	rc = posix_spawn_file_actions_adddup2(&actions, table, WEFT_FAREWELL_FD_TABLE);
-	if (!rc)
+	if (!rc && sock >= 0)
 		rc = posix_spawn_file_actions_adddup2(&actions, sock, WEFT_FAREWELL_FD_SOCKET);
+	else if (!rc)
+		rc = posix_spawn_file_actions_addclose(&actions, WEFT_FAREWELL_FD_SOCKET);
 	if (!rc)
 		rc = posix_spawn_file_actions_adddup2(&actions, alive, WEFT_FAREWELL_FD_ALIVE);
 	if (!rc)
@@ -111,7 +113,8 @@ static int start(const char *path)
 			farewell.alive = fcntl(pair[1], F_DUPFD_CLOEXEC, 10);
 		close(pair[1]);
 	}
-	if (table >= 0 && sock >= 0 && pair[0] >= 0 && farewell.alive >= 0 &&
+	farewell.has_packet = sock >= 0;
+	if (table >= 0 && pair[0] >= 0 && farewell.alive >= 0 &&
 	    ftruncate(table, (off_t)TABLE_LEN) == 0)
 		farewell.table =
 			mmap(NULL, TABLE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, table, 0);
@@ -137,9 +140,10 @@ static void stop(void)
 	farewell.alive = -1;
 }
 
-bool weft_farewell_begin(void)
+bool weft_farewell_begin(enum weft_farewell_kind kind)
 {
 	char path[PATH_MAX];
+	bool can;
 	int rc;
 
 	pthread_mutex_lock(&farewell.lock);
@@ -154,9 +158,13 @@ bool weft_farewell_begin(void)
 			return false;
 		}
 	}
-	farewell.users++;
+	can = kind != WEFT_FAREWELL_PACKET || farewell.has_packet;
+	if (can)
+		farewell.users++;
+	else if (farewell.users == 0)
+		stop();
 	pthread_mutex_unlock(&farewell.lock);
-	return true;
+	return can;
 }
 
 void weft_farewell_end(void)
@@ -176,7 +184,7 @@ static uint16_t take_slot(void)
 
 	for (i = 0; i < WEFT_FAREWELL_SLOTS - 1; i++) {
 		at = 1 + (farewell.next + i) % (WEFT_FAREWELL_SLOTS - 1);
-		if (farewell.table[at].if_index == 0) {
+		if (farewell.table[at].way.kind == WEFT_FAREWELL_NONE) {
 			farewell.next = at;
 			return (uint16_t)at;
 		}
@@ -184,30 +192,31 @@ static uint16_t take_slot(void)
 	return 0;
 }
 
-static void write_slot(struct weft_farewell_slot *s, unsigned int if_index, const uint8_t *frame,
-		       uint32_t len)
+static void write_slot(struct weft_farewell_slot *s, const struct weft_farewell_way *way,
+		       const uint8_t *bytes, uint32_t len)
 {
-	/* The process may be killed at any moment: no part of a frame is ever sent. */
+	/* The process may be killed at any moment: no part of a farewell is ever sent. */
 	atomic_store_explicit(&s->len, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
-	s->if_index = len > 0 ? if_index : 0;
-	memcpy(s->frame, frame, len);
+	s->way = *way;
+	if (len == 0)
+		s->way.kind = WEFT_FAREWELL_NONE;
+	else
+		memcpy(s->bytes, bytes, len);
 	atomic_store_explicit(&s->len, len, memory_order_release);
 }
 
-void weft_farewell_set(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
+void weft_farewell_set(const struct weft_farewell_way *way, uint16_t *slot, const uint8_t *bytes,
 		       uint32_t len)
 {
-	const struct weft_port *p = weft_port_of(fp);
-
-	if (!p->farewells || (len == 0 && *slot == 0))
+	if (len == 0 && *slot == 0)
 		return;
 	pthread_mutex_lock(&farewell.lock);
-	if (farewell.table && farewell.owner == getpid() && len <= sizeof(farewell.table->frame)) {
+	if (farewell.table && farewell.owner == getpid() && len <= sizeof(farewell.table->bytes)) {
 		if (*slot == 0)
 			*slot = take_slot();
 		if (*slot != 0)
-			write_slot(&farewell.table[*slot], p->dev->limits.if_index, frame, len);
+			write_slot(&farewell.table[*slot], way, bytes, len);
 	}
 	if (len == 0)
 		*slot = 0;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file frame/farewell.h
+ * Farewells of a process whose lanes are over kernel interfaces, or sealed over UDP sockets. A
+ * helper, the program weft-farewell, waits for the end of the process. It then sends a farewell for
+ * each of its connections: a frame that was built when the connection came up. So peers learn of a
+ * killed process at once. A stopped process has not ended.
+ *
+ * A process has one helper for all of its ports, from the first port to the last one. The two share
+ * a table in memory. Without the program or the rights there is no helper; WEFT_PEER_TIMEOUT then
+ * detects the end.
+ */
+#ifndef WEFT_FRAME_FAREWELL_H
+#define WEFT_FRAME_FAREWELL_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/** Connections of a process that have a place; others have none. */
+#define WEFT_FAREWELL_SLOTS 4096u
+
+enum weft_farewell_kind {
+	WEFT_FAREWELL_NONE,   /**< a free entry */
+	WEFT_FAREWELL_PACKET, /**< a frame with its Ethernet header, for a packet socket */
+	WEFT_FAREWELL_UDP,    /**< the payload of a datagram */
+};
+
+/** An address of a UDP socket. */
+union weft_farewell_addr {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/** How a farewell leaves the host. */
+struct weft_farewell_way {
+	uint32_t kind;                     /**< enum weft_farewell_kind */
+	uint32_t if_index;                 /**< of PACKET */
+	union weft_farewell_addr from, to; /**< of UDP */
+};
+
+/** An entry of the table. The process writes it, its helper reads it. */
+struct weft_farewell_slot {
+	_Atomic uint32_t len; /**< of the bytes; 0 = none, or they are being written */
+	struct weft_farewell_way way;
+	uint8_t bytes[120];
+};
+
+/* Descriptors of the helper at its start. */
+#define WEFT_FAREWELL_FD_TABLE 3
+#define WEFT_FAREWELL_FD_SOCKET 4 /**< a packet socket that receives nothing; may be closed */
+#define WEFT_FAREWELL_FD_ALIVE 5  /**< a pipe: its other end closes with the process */
+
+/**
+ * A port begins to use the helper.
+ * @return false: there is none, or it cannot send farewells of this kind
+ */
+bool weft_farewell_begin(enum weft_farewell_kind kind);
+void weft_farewell_end(void);
+
+/** As farewell() of frame/frame_port.h, for a port that has begun to use the helper. */
+void weft_farewell_set(const struct weft_farewell_way *way, uint16_t *slot, const uint8_t *bytes,
+		       uint32_t len);
+
+#endif /* WEFT_FRAME_FAREWELL_H */
