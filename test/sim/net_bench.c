@@ -5,7 +5,7 @@
  *	sim_net_bench SCENARIO [SEEDS] [NAME=VALUE...]
  *
  * Lower-case names change the scenario, upper-case ones are WEFT_ variables without their prefix.
- *	sim_net_bench matrix [SEED]
+ *	sim_net_bench matrix [SEED [ROWS]]
  *
  * One line for each seed, then median, least and greatest.
  */
@@ -111,7 +111,10 @@ static void usage(void)
 	const struct net_scenario *s;
 
 	fprintf(stderr, "usage: sim_net_bench SCENARIO [SEEDS] [NAME=VALUE...]\n"
-			"       sim_net_bench matrix [SEED]: one flow on networks of all kinds\n"
+			"       sim_net_bench matrix [SEED [ROWS]]: one flow on networks of all "
+			"kinds;\n"
+			"       with ROWS random rows of the seeds from SEED on, also beside "
+			"others\n"
 			"One line for each of SEEDS (5) runs, then median, least and greatest. "
 			"Scenarios:\n");
 	for (s = scenarios; s->name; s++)
@@ -280,6 +283,9 @@ int main(int argc, char **argv)
 {
 	struct net_run r = {.seeds = 5, .seed = 1};
 
+	if (argc > 3 && !strcmp(argv[1], "matrix"))
+		return net_matrix_random(strtoull(argv[2], NULL, 10),
+					 (unsigned int)strtoul(argv[3], NULL, 10));
 	if (argc > 1 && !strcmp(argv[1], "matrix"))
 		return net_matrix_all(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, 1);
 	parse(&r, argc, argv);

@@ -2,6 +2,10 @@
  *
  * sim_net_bench matrix: one flow alone on networks of all kinds. Each two values of two factors
  * meet in at least one row (a pairwise covering set, made greedily).
+ *
+ * With a number of rows: random rows, also next to other flows. The goal of a share that is missed
+ * is measured in the same place: what BBR gets alone, a second Cubic flow next to TCP, one flow of
+ * Weft in place of two.
  */
 
 #include <stdio.h>
@@ -31,8 +35,13 @@ static const unsigned int mtus[] = {1500, 9000};
 /* Payload of a full link. */
 static const double payload[] = {0.915, 0.985};
 
+enum beside { ALONE, BESIDE_CUBIC, BESIDE_BBR, BESIDE_WEFT, BESIDES };
+
+static const char *const beside_names[] = {"-", "cubic", "bbr", "weft"};
+
 struct row {
 	uint8_t value[FACTORS];
+	uint8_t beside; /* enum beside */
 };
 
 /* ---- the covering set ----------------------------------------------------------------------- */
@@ -133,6 +142,15 @@ static struct net_conf conf_of(const struct row *r)
 	}
 	c.back = c.path;
 	c.back.queue_bytes = 0;
+	if (r->beside == ALONE)
+		return c;
+	/* Flows of TCP need a hundred round trips and more to share a link. */
+	c.start_ns = SIM_S + 100 * rtt;
+	c.run_ns = 2 * c.start_ns;
+	if (r->beside == BESIDE_WEFT)
+		c.senders = 2;
+	else
+		c.trunks = 1;
 	return c;
 }
 
@@ -150,53 +168,133 @@ static unsigned int doubted(const struct net_stage *s)
 			      sim_node_counter(s->sender[0].node, "conn.suspect"));
 }
 
+struct result {
+	struct net_figures f;
+	double share;         /* of the link, of the senders or of the flow in their place */
+	unsigned int suspect; /* times */
+	const char *why;
+};
+
+static struct tcp_flow *flow_open(struct net_stage *s, const struct tcp_algorithm *a)
+{
+	return a ? tcp_flow_create(net_stage_sim(s), a, net_stage_more(s, false),
+				   net_stage_more(s, true))
+		 : NULL;
+}
+
+/* @p instead: a flow of TCP in the place of the senders, or NULL. */
+static struct result measure(const struct net_conf *c, uint64_t seed,
+			     const struct tcp_algorithm *beside,
+			     const struct tcp_algorithm *instead)
+{
+	struct net_stage *s = net_stage_open(seed, c);
+	struct tcp_flow *other = flow_open(s, beside), *own = flow_open(s, instead);
+	struct result m = {.share = 0};
+	uint64_t before;
+
+	net_stage_start(s, own != NULL);
+	if (other)
+		tcp_flow_start(other);
+	if (own)
+		tcp_flow_start(own);
+	net_stage_run(s, c->start_ns);
+	net_stage_mark(s);
+	s->port->down.state.max_queue = 0;
+	before = own ? tcp_flow_bytes(own) : 0;
+	net_stage_run(s, c->run_ns);
+	m.f = net_stage_figures(s);
+	m.share = own ? (double)(tcp_flow_bytes(own) - before) * 8 / m.f.seconds / RATE
+		      : m.f.bits / RATE;
+	m.suspect = doubted(s);
+	if (other)
+		tcp_flow_stop(other);
+	if (own)
+		tcp_flow_stop(own);
+	m.why = net_stage_close(s);
+	tcp_flow_free(other);
+	tcp_flow_free(own);
+	return m;
+}
+
+static const struct tcp_algorithm *flow_beside(const struct row *r)
+{
+	return r->beside == BESIDE_CUBIC ? &tcp_cubic : r->beside == BESIDE_BBR ? &tcp_bbr : NULL;
+}
+
+/* The share that the row's flows get at least; @p full: payload of a full link. */
+static double wanted(const struct row *r, struct net_conf c, uint64_t seed, double full)
+{
+	double other;
+
+	switch (r->beside) {
+	case ALONE:
+		other = measure(&c, seed, NULL, &tcp_bbr).share;
+		return other >= 0.9 * payload[0] ? 0.9 * full : other;
+	case BESIDE_WEFT:
+		c.senders = 1;
+		return 0.9 * measure(&c, seed, NULL, NULL).share;
+	default:
+		other = measure(&c, seed, flow_beside(r), &tcp_cubic).share;
+		return other < 0.5 * full ? other : 0.5 * full;
+	}
+}
+
 /* @return the goals that were missed, as text; "" = none */
-static const char *missed(const struct row *r, const struct net_conf *c,
-			  const struct net_figures *f, unsigned int suspect)
+static const char *missed(const struct row *r, const struct net_conf *c, const struct result *m)
 {
 	static char text[200];
-	bool clean = r->value[LOSS] == 0 && r->value[PAUSES] == 0;
+	bool clean = r->value[LOSS] == 0 && r->value[PAUSES] == 0, alone = r->beside == ALONE;
 
 	text[0] = '\0';
-	if (clean && f->bits / RATE < 0.9 * payload[r->value[MTU]])
+	if (alone && clean && m->f.bits / RATE < 0.9 * payload[r->value[MTU]])
 		strcat(text, " share");
-	if (clean && r->value[JITTER] == 0 && f->queue > queue_most(c))
+	if (alone && clean && r->value[JITTER] == 0 && m->f.queue > queue_most(c))
 		strcat(text, " queue");
-	if (clean && f->dropped == 0 && f->again > 0)
+	if (alone && clean && m->f.dropped == 0 && m->f.again > 0)
 		strcat(text, " again");
-	if (suspect)
+	if (r->beside == BESIDE_WEFT && m->f.jain < 0.95)
+		strcat(text, " jain");
+	if (m->suspect)
 		strcat(text, " suspect");
 	return text;
 }
 
-static bool run_row(const struct row *r, uint64_t seed)
+/* @p goals: a share that is too small is compared with that of other flows in its place. */
+static bool run_row(const struct row *r, uint64_t seed, bool goals)
 {
 	static const char *const loss[] = {"0", "1e-4", "1e-3", "1e-2", "burst"};
 	struct net_conf c = conf_of(r);
-	struct net_stage *s = net_stage_open(seed, &c);
-	struct net_figures f;
-	const char *why, *miss;
-	unsigned int suspect;
+	double full = payload[r->value[MTU]], want = 0;
+	struct result m = measure(&c, seed, flow_beside(r), NULL);
+	const char *miss = missed(r, &c, &m);
 
-	net_stage_start(s, false);
-	net_stage_run(s, c.start_ns);
-	net_stage_mark(s);
-	s->port->down.state.max_queue = 0;
-	net_stage_run(s, c.run_ns);
-	f = net_stage_figures(s);
-	suspect = doubted(s);
-	miss = missed(r, &c, &f, suspect);
-	printf("%6llu %8.2f %6.1f %6s %6.2f %6s %5s %5u %6.1f %6.2f %6.2f %8.1f %3u%s%s\n",
+	if (goals &&
+	    m.share < (r->beside == BESIDE_CUBIC || r->beside == BESIDE_BBR ? 0.5 : 0.9) * full)
+		want = wanted(r, c, seed, full);
+	printf("%6llu %8.2f %6.1f %6s %6.2f %6s %5s %5u %6s %6.1f %6.2f %6.2f %8.1f %3u",
 	       (unsigned long long)seed, (double)c.rtt_ns * 1e-6, jitters[r->value[JITTER]],
 	       loss[r->value[LOSS]], queues[r->value[QUEUE]], c.pauses ? "yes" : "-",
-	       r->value[SIZE] ? "1M" : "64k", c.mtu, f.bits * 100 / RATE / payload[r->value[MTU]],
-	       f.dropped * 100, f.again * 100, f.queue * 1e-3, suspect, miss[0] ? "  missed:" : "",
-	       miss);
+	       r->value[SIZE] ? "1M" : "64k", c.mtu, beside_names[r->beside], m.share * 100 / full,
+	       m.f.dropped * 100, m.f.again * 100, m.f.queue * 1e-3, m.suspect);
+	if (r->beside == BESIDE_WEFT)
+		printf("  Jain %.3f", m.f.jain);
+	if (want > 0)
+		printf("  wanted %.1f", want * 100 / full);
+	if (miss[0] || m.share < want)
+		printf("  missed:%s%s", m.share < want ? " goal" : "", miss);
+	printf("\n");
+	if (m.why)
+		printf("       violated: %s\n", m.why);
 	fflush(stdout);
-	why = net_stage_close(s);
-	if (why)
-		printf("       violated: %s\n", why);
-	return why || miss[0];
+	return m.why || miss[0] || m.share < want;
+}
+
+static void print_head(unsigned int rows)
+{
+	printf("%u rows of 200 Mb/s; jitter in round trips each way, 20 ms at most, in order; "
+	       "queue in BDP\n%6s %8s %6s %6s %6s %6s %5s %5s %6s %6s %6s %6s %8s %3s\n",
+	       rows, "seed", "rtt/ms", "jitter", "loss", "queue", "pauses", "size", "mtu", "beside",
+	       "good%", "drop%", "again%", "queue/k", "sus");
 }
 
 int net_matrix_all(uint64_t seed, unsigned int seeds)
@@ -204,13 +302,29 @@ int net_matrix_all(uint64_t seed, unsigned int seeds)
 	static struct row rows[ROWS];
 	unsigned int n = make_rows(rows), failed = 0;
 
-	printf("%u rows of 200 Mb/s; jitter in round trips each way, 20 ms at most, in order; "
-	       "queue in BDP\n%6s %8s %6s %6s %6s %6s %5s %5s %6s %6s %6s %8s %3s\n",
-	       n, "seed", "rtt/ms", "jitter", "loss", "queue", "pauses", "size", "mtu", "good%",
-	       "drop%", "again%", "queue/k", "sus");
+	print_head(n);
 	for (unsigned int i = 0; i < seeds; i++)
 		for (unsigned int k = 0; k < n; k++)
-			failed += run_row(&rows[k], seed + i);
+			failed += run_row(&rows[k], seed + i, false);
 	printf("%u of %u runs missed a goal\n", failed, n * seeds);
+	return failed != 0;
+}
+
+int net_matrix_random(uint64_t seed, unsigned int n)
+{
+	struct sim_rng rng;
+	unsigned int failed = 0;
+	struct row r;
+
+	print_head(n);
+	for (unsigned int k = 0; k < n; k++) {
+		/* A row follows from its seed alone, so it can be repeated. */
+		rng = sim_rng_make(seed + k, 0);
+		for (unsigned int f = 0; f < FACTORS; f++)
+			r.value[f] = (uint8_t)sim_below(&rng, values[f]);
+		r.beside = (uint8_t)sim_below(&rng, BESIDES);
+		failed += run_row(&r, seed + k, true);
+	}
+	printf("%u of %u runs missed a goal\n", failed, n);
 	return failed != 0;
 }
