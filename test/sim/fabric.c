@@ -432,11 +432,12 @@ static void bursts_of_losses_cost_little(struct sim_case *c)
 	}
 }
 
-/* Shares of the link of Weft and of a Cubic flow that begins at the same time. */
-static void beside_cubic(struct sim_case *c, const struct net_conf *conf, double *weft, double *tcp)
+/* Shares of the link of Weft and of a flow of TCP that begins at the same time. */
+static void beside_tcp(struct sim_case *c, const struct net_conf *conf,
+		       const struct tcp_algorithm *algorithm, double *weft, double *tcp)
 {
 	struct net_stage *s = net_stage_open(c->seed, conf);
-	struct tcp_flow *flow = tcp_flow_create(net_stage_sim(s), &tcp_cubic,
+	struct tcp_flow *flow = tcp_flow_create(net_stage_sim(s), algorithm,
 						net_stage_more(s, false), net_stage_more(s, true));
 	struct net_figures f;
 	uint64_t before;
@@ -451,9 +452,9 @@ static void beside_cubic(struct sim_case *c, const struct net_conf *conf, double
 	f = net_stage_figures(s);
 	*weft = f.bits / RATE;
 	*tcp = (double)(tcp_flow_bytes(flow) - before) * 8 / f.seconds / RATE;
-	print_message("# seed %llu, %llu ms: %.1f %% of the link, Cubic %.1f %%\n",
+	print_message("# seed %llu, %llu ms: %.1f %% of the link, %s %.1f %%\n",
 		      (unsigned long long)c->seed, (unsigned long long)(conf->rtt_ns / SIM_MS),
-		      *weft * 100, *tcp * 100);
+		      *weft * 100, algorithm->name, *tcp * 100);
 	tcp_flow_stop(flow);
 	why = net_stage_close(s);
 	tcp_flow_free(flow);
@@ -482,10 +483,47 @@ static void beside_cubic_a_long_path_keeps_its_share(struct sim_case *c)
 		};
 
 		for (c->seed = 7001; c->seed <= 7002; c->seed++) {
-			beside_cubic(c, &conf, &weft, &tcp);
+			beside_tcp(c, &conf, &tcp_cubic, &weft, &tcp);
 			assert_true(weft > 0.3);
 			assert_true(tcp > 0.15);
 		}
+	}
+}
+
+/*
+ * With a queue of 8 bandwidth-delay products. A Cubic flow in Weft's place has 48 % next to Cubic
+ * after minutes, and more than 90 % next to BBR.
+ */
+/* @behaviour R12 */
+static void beside_tcp_a_deep_queue_is_shared(struct sim_case *c)
+{
+	static const struct {
+		const struct tcp_algorithm *tcp;
+		uint64_t rtt, start, run;
+		double weft, other;
+	} t[] = {
+		{&tcp_cubic, 10 * SIM_MS, 4 * SIM_S, 14 * SIM_S, 0.25, 0.2},
+		{&tcp_bbr, 2 * SIM_MS, 2 * SIM_S, 7 * SIM_S, 0.35, 0.1},
+	};
+	double weft, tcp;
+
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct net_conf conf = {
+			.rate = RATE,
+			.host_rate = SIM_GBIT,
+			.rtt_ns = t[i].rtt,
+			.trunks = 1,
+			.size = 1 << 20,
+			.window = 16,
+			.ring = 4096,
+			.path = {.queue_bytes = (uint32_t)(t[i].rtt / 5)},
+			.start_ns = t[i].start,
+			.run_ns = t[i].run,
+			.config = "CC=delay",
+		};
+
+		beside_tcp(c, &conf, t[i].tcp, &weft, &tcp);
+		assert_true(weft > t[i].weft && tcp > t[i].other);
 	}
 }
 
@@ -637,6 +675,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(random_loss_with_jitter_costs_little),
 	SIM_CASE(bursts_of_losses_cost_little),
 	SIM_CASE(beside_cubic_a_long_path_keeps_its_share),
+	SIM_CASE(beside_tcp_a_deep_queue_is_shared),
 	SIM_CASE(many_share_what_one_would_get),
 	SIM_CASE(sixty_four_with_long_frames_take_turns),
 	SIM_CASE(a_lost_frame_costs_four_medians),

@@ -111,6 +111,10 @@ enum weft_cc_mode {
 struct weft_cc_climb {
 	bool on;            /**< the window grows by a part of itself each round */
 	bool held;          /**< mode START: the window does not grow in this round */
+	bool again;         /**< the climb began after a cut by loss */
+	uint8_t wait;       /**< rounds until the next such climb; 0 = none is due */
+	uint8_t backoff;    /**< the last such wait */
+	uint64_t full_at;   /**< last cut in mode SHARE by a full queue; 0 = none */
 	uint8_t cuts;       /**< by loss, since the mode began */
 	uint8_t unlimited;  /**< rounds in a row in which the window was not the limit */
 	uint32_t from;      /**< window at the begin of this stage */
@@ -121,6 +125,8 @@ struct weft_cc_climb {
 	uint32_t mid;       /**< ms after that cut until the window is `high` again */
 	uint64_t cut_at;
 	uint64_t rate_now, peak; /**< of the last rounds, and the highest; as `rate` */
+	uint8_t starved;         /**< rounds in a row with a far lower rate and a delay */
+	uint64_t starved_at;     /**< begin of these rounds */
 	uint64_t left_at;        /**< end of the last mode SHARE; 0 = none */
 	uint32_t yield_from;     /**< largest window since the queue was last short */
 	uint8_t yield;           /**< rounds since then */

@@ -5,6 +5,7 @@
  */
 
 #include "engine/cc_cause.h"
+#include "engine/cc_climb.h"
 #include "engine/cc_delay.h"
 
 /* ---------------------------------------------------------------- noise */
@@ -287,7 +288,8 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
  * cost seconds. And its target is a small part of the round trip: TCP takes the link while the
  * queue is still below the target.
  */
-#define LONG_NS 1000000u
+#define CLIMB_CUTS 3u           /* loss in fewer cuts is no evidence about its rate */
+#define CONTENDED_TRIPS 16u     /* windows, at least, of which the loss of all flows is judged */
 #define LONG_ROUNDS 6u          /* take the queue of this path and others of its kind away */
 #define LONG_CUT 2u             /* the window has fallen then to this part, at least */
 #define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
@@ -295,20 +297,6 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define RECENT_NS 5000000000ull /* after mode SHARE the same flows are likely to be there */
 #define RECENT_ROUNDS 3u
 #define RECENT_YIELD 8u
-#define CLIMB_PARTS 6u /* the window grows by this part in a round */
-#define START_PARTS 4u /* a round of mode START carries nearly twice what the one before did */
-#define START_MORE 7u
-#define START_HELD 6u /* in place of START_MORE for a round in which the window was held */
-#define CLIMB_IDLE 4u /* rounds whose window was not the limit: there is no reason to climb */
-#define CLIMB_CUTS 3u /* loss in fewer cuts is no evidence about its rate */
-#define NOISE_AGAIN 128u
-#define CATCH_UP 32u  /* the part by which a window grows that carries less than half of the peak */
-#define PEAK_LESS 16u /* the part of the peak that a cut by loss takes away */
-
-static bool is_long(const struct weft_cc *cc)
-{
-	return cc->delay.base >= LONG_NS;
-}
 
 /*
  * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. Afterwards
@@ -351,120 +339,19 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 	return true;
 }
 
-/* ---- growth on a long path */
-
-static uint32_t cube_root(uint64_t x)
-{
-	uint32_t root = 0;
-
-	for (uint32_t bit = 1u << 20; bit != 0; bit /= 2)
-		if ((uint64_t)(root + bit) * (root + bit) * (root + bit) <= x)
-			root += bit;
-	return root;
-}
-
-/* Cubic's growth begins: `mid` ms from now, the window is what it was before the cut (RFC 9438). */
-static void cubic_cut(struct weft_cc *cc)
-{
-	struct weft_cc_climb *c = &cc->delay.climb;
-
-	c->on = false;
-	c->cuts = (uint8_t)min32(c->cuts + 1u, UINT8_MAX);
-	c->high = cc->window;
-	c->cut_at = cc->delay.round.at;
-	c->peak -= c->peak / PEAK_LESS;
-	/* In ms: the cube root of the cut window in frames, divided by C. */
-	c->mid = 10 * cube_root((uint64_t)c->high / 4 * 3 / cc->conf.frame * 1000000);
-}
-
-#define CUBIC_MS 60000 /* no product overflows */
-
-/* The window that Cubic would have at @p now. */
-static uint32_t cubic_window(const struct weft_cc *cc, uint64_t now)
-{
-	const struct weft_cc_climb *c = &cc->delay.climb;
-	int64_t t = (int64_t)((now - c->cut_at) / 1000000) - (int64_t)c->mid, w;
-
-	t = t > CUBIC_MS ? CUBIC_MS : t < -CUBIC_MS ? -CUBIC_MS : t;
-	/* C = 0.4 frames per cubic second */
-	w = (int64_t)c->high + t * t * t / 2500 * cc->conf.frame / 1000000;
-	return w < 0 ? 0 : (uint32_t)(w < INT32_MAX ? w : INT32_MAX);
-}
-
-/* In bytes per 2^20 ns. */
-static uint64_t rate_of(uint64_t bytes, uint64_t ns)
-{
-	return (bytes << 20) / (ns + 1);
-}
-
-static void climb_stage(struct weft_cc *cc)
-{
-	struct weft_cc_climb *c = &cc->delay.climb;
-
-	c->from = cc->window;
-	c->acked = 0;
-	c->at = 0;
-}
-
-/*
- * No frame was lost, and more bytes in flight carry no more: the link is full. So the delay of the
- * climb was noise, or the queue of a flow that has room for it: mode DELAY tolerates it.
- */
-static void climb_full(struct weft_cc *cc)
-{
-	struct weft_cc_delay *d = &cc->delay;
-
-	d->jitter.noise = max32(d->jitter.noise, d->climb.late);
-	d->jitter.again = NOISE_AGAIN;
-	d->jitter.peak = 0;
-	d->jitter.peak_rounds = 0;
-	d->climb.left_at = d->round.at;
-	d->mode = WEFT_CC_MODE_DELAY;
-	d->over = 0;
-}
-
-/*
- * Grows by a part of the window as long as that increases the rate. The rate is compared by stages:
- * in each the window grows by half.
- */
-static void climb_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
-{
-	struct weft_cc_climb *c = &cc->delay.climb;
-	uint64_t rate;
-
-	if (!cc->delay.round.limited) {
-		if (++c->unlimited >= CLIMB_IDLE)
-			climb_full(cc);
-		return;
-	}
-	c->unlimited = 0;
-	c->late = max32(c->late, queue + cc->delay.jitter.noise);
-	if (c->at == 0)
-		c->at = cc->delay.round.at;
-	c->acked += cc->delay.round.acked;
-	weft_cc_apply(cc, plus(cc, max32(cc->window / CLIMB_PARTS, cc->conf.frame)));
-	if (cc->window < c->from / 2 * 3)
-		return;
-	rate = rate_of(c->acked, now - c->at);
-	if (c->rate != 0 && rate < c->rate / 4 * 5) {
-		climb_full(cc);
-		return;
-	}
-	c->rate = rate;
-	climb_stage(cc);
-}
-
 /*
  * The queue was full, and all flows that share it lost frames at the same time. If all of them are
  * paths of this kind, all dip together and observe an empty queue.
  */
-void weft_cc_share_loss(struct weft_cc *cc)
+void weft_cc_share_loss(struct weft_cc *cc, bool by_queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t to;
 
+	if (by_queue)
+		d->climb.full_at = d->round.at;
 	to = max32(cc->window / 10 * 7, cc->conf.frame);
-	cubic_cut(cc);
+	weft_cc_cubic_cut(cc);
 	if (++d->looks % LOOK_EVERY != 0 || d->look_wait > 0) {
 		weft_cc_apply(cc, to);
 		return;
@@ -496,12 +383,7 @@ static void share_begin(struct weft_cc *cc)
 	d->share_acked = d->share_lost = 0;
 	cc->modes++;
 	weft_cc_apply(cc, max32(d->over_from / 2, SHARE_FRAMES * cc->conf.frame));
-	d->climb.on = is_long(cc);
-	d->climb.cuts = d->climb.unlimited = 0;
-	d->climb.rate = 0;
-	d->climb.late = 0;
-	d->climb.yield = 0;
-	climb_stage(cc);
+	weft_cc_climb_begin(cc);
 }
 
 /*
@@ -569,7 +451,8 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 
 	if (d->share_ban > 0 && (--d->share_ban == 0 || d->round.at - d->ban_at >= BAN_NS))
 		d->share_ban = 0;
-	if (is_long(cc) && d->share_ban == 0 && long_others(cc, queue)) {
+	if (weft_cc_long(cc) && d->share_ban == 0 &&
+	    (long_others(cc, queue) || weft_cc_starved(cc))) {
 		share_begin(cc);
 		return;
 	}
@@ -610,7 +493,8 @@ bool weft_cc_share_contended(struct weft_cc *cc)
 	all = d->share_acked + d->share_lost;
 	if (all < SHARE_SAMPLE * (uint64_t)cc->conf.frame)
 		return false;
-	if (is_long(cc) && d->climb.cuts < CLIMB_CUTS)
+	if (weft_cc_long(cc) &&
+	    (d->climb.cuts < CLIMB_CUTS || all < CONTENDED_TRIPS * (uint64_t)cc->window))
 		return false;
 	if (d->share_lost * (d->again ? AGAIN_LOSS : SHARE_LOSS) > all) {
 		d->share_ban = SHARE_BAN;
@@ -620,67 +504,6 @@ bool weft_cc_share_contended(struct weft_cc *cc)
 	d->share_acked /= 2;
 	d->share_lost /= 2;
 	return false;
-}
-
-void weft_cc_rate_round(struct weft_cc *cc, uint64_t now)
-{
-	const struct weft_cc_round *r = &cc->delay.round;
-	struct weft_cc_climb *c = &cc->delay.climb;
-
-	if (!is_long(cc) || !r->limited)
-		return;
-	c->rate_now = c->rate_now - c->rate_now / 4 + rate_of(r->acked, now - r->at) / 4;
-	if (c->rate_now > c->peak)
-		c->peak = c->rate_now;
-}
-
-/*
- * On a long path: a window that has doubled, and carries nearly twice as much, has no queue of its
- * own. So the delay is noise, or the queue of others. Jitter makes the rate of a round uncertain:
- * if it has grown by less, the window stays for one more round.
- */
-bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue)
-{
-	struct weft_cc_delay *d = &cc->delay;
-	struct weft_cc_climb *c = &d->climb;
-	uint64_t rate = rate_of(d->round.acked, now - d->round.at), before = c->rate;
-	bool held = c->held;
-
-	c->held = false;
-	if (!is_long(cc) || d->round.lost != 0 || d->round.marked != 0)
-		return false;
-	if (before != 0 && rate < before / START_PARTS * (held ? START_HELD : START_MORE)) {
-		c->held = !held && queue != 0;
-		return c->held;
-	}
-	c->rate = rate;
-	d->jitter.noise += queue;
-	d->jitter.again = NOISE_AGAIN;
-	return true;
-}
-
-bool weft_cc_climbs(const struct weft_cc *cc)
-{
-	return is_long(cc) && (cc->delay.mode == WEFT_CC_MODE_START ||
-			       (cc->delay.mode == WEFT_CC_MODE_SHARE && cc->delay.climb.on));
-}
-
-static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
-{
-	const struct weft_cc_climb *c = &cc->delay.climb;
-	uint32_t to = plus(cc, cc->conf.frame);
-
-	if (c->on) {
-		climb_round(cc, now, queue);
-		return;
-	}
-	if (!cc->delay.round.limited)
-		return;
-	if (is_long(cc) && c->high != 0)
-		to = max32(to, min32(cubic_window(cc, now), plus(cc, cc->window / 2)));
-	if (c->rate_now < c->peak / 2)
-		to = max32(to, plus(cc, cc->window / CATCH_UP));
-	weft_cc_apply(cc, to);
 }
 
 void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
@@ -698,5 +521,5 @@ void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
 	}
 	d->share_left--;
 	d->look_wait -= (uint16_t)min32(d->look_wait, 1);
-	share_grow(cc, now, queue);
+	weft_cc_share_grow(cc, now, queue);
 }

@@ -41,20 +41,8 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
  * To be called when a round of mode SHARE ends: weft_cc_share_loss() if its losses cut the window,
  * else weft_cc_share_round().
  */
-void weft_cc_share_loss(struct weft_cc *cc);
+void weft_cc_share_loss(struct weft_cc *cc, bool by_queue);
 void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);
-
-/** To be called when a round ends: the rate of a long path. */
-void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
-
-/**
- * To be called when a round of mode START ends with a delay of @p queue. @return true: the delay is
- * no reason to end the mode
- */
-bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
-
-/** @return true: the window grows until it carries no more, and rare losses do not end that */
-bool weft_cc_climbs(const struct weft_cc *cc);
 
 /** @return true: mode SHARE loses too many frames for its competitors to be TCP */
 bool weft_cc_share_contended(struct weft_cc *cc);

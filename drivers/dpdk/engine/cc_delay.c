@@ -9,6 +9,7 @@
 
 #include "engine/cc.h"
 #include "engine/cc_cause.h"
+#include "engine/cc_climb.h"
 #include "engine/cc_delay.h"
 
 /* ---------------------------------------------------------------- samples */
@@ -385,7 +386,7 @@ static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool by, uint32_t wors
 	d->cut_wait = CUT_WAIT;
 	d->jitter.ref_window = 0;
 	if (d->mode == WEFT_CC_MODE_SHARE) {
-		weft_cc_share_loss(cc);
+		weft_cc_share_loss(cc, by);
 		return;
 	}
 	weft_cc_apply(cc, after_loss(cc, now));
@@ -422,7 +423,8 @@ static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uin
 
 /*
  * When the path becomes longer, its old least round trip never occurs again. If no round in ten
- * seconds had a queue below the target, the least round trip of that time becomes `base`.
+ * seconds had a queue below the target, the least round trip of that time becomes `base`. A deep
+ * queue that flows of TCP fill is not short for longer. Its overflow shows that it is a queue.
  */
 static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool low)
 {
@@ -430,7 +432,7 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 
 	d->old_low |= low;
 	d->old_least = d->old_least != 0 ? min32(d->old_least, least) : least;
-	if (now - d->old_at < OLD_NS)
+	if (now - d->old_at < OLD_NS || weft_cc_overflowed(cc, now))
 		return;
 	if (!d->old_low && d->old_at != 0) {
 		d->base = d->old_least;

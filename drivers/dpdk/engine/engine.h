@@ -18,7 +18,7 @@
  *	                                     user memory
  *	reliability                        acknowledgements, retransmission, loss, its timer
  *	rules                              round trips, loss, received sequences, choice of a path
- *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
+ *	cc, cc_delay, cc_cause, cc_climb   congestion control: the table of algorithms and a fixed
  *	                                     window, by delay, jitter and the mode next to TCP
  *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
  *	                                     more help
