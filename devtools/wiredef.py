@@ -368,7 +368,7 @@ def c_shape(s, name):
 
 
 def c_shapes(wire):
-    out, known = [HEAD + '/* Tables of dump/decode.c. */\n'], wire.shapes()
+    out, known = [HEAD + '/* Tables of dump/shapes.c. */\n'], wire.shapes()
     kinds = {'d': 'DEC', 'x': 'HEX', 'f': 'SINGLE', 'ip': 'IP', 'mac': 'MAC'}
 
     def array(title, rows):
@@ -383,6 +383,9 @@ def c_shapes(wire):
                     field, kinds[kind], size, at,
                     ', DUMP_WORDS(words_%s)' % of if wire.words_of(of) else '')
                 for field, at, size, kind, of in wire.fields(s) if kind != 'z'])
+    out += ['const char *const dump_frame_flags[DUMP_FLAGS] = {'] + \
+        ['\t[%d] = "%s",' % (b.value, b.name) for b in wire.flags['WEFT_FRAME_F_'].items] + \
+        ['};', '']
     inner = {s.rest.layout for s in known.values() if s.rest and s.rest.layout}
     out += ['static const struct dump_shape shape_%s = %s;\n' % (label(s), c_shape(s, s.shown))
             for s in known.values() if s in inner]

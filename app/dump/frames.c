@@ -451,15 +451,13 @@ static void text_wrong(struct dump_sink *sink, const char *why)
 
 static void flag_names(FILE *out, uint16_t flags, const char *before)
 {
-	static const char *const names[] = {"ACK_REQ", "SACK", "CRC32C", "RETX",
-					    "ECN",     NULL,   NULL,     "PROGRESS"};
 	unsigned int i;
 
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < DUMP_FLAGS; i++) {
 		if (!(flags & 1u << i))
 			continue;
-		if (i < sizeof(names) / sizeof(names[0]) && names[i])
-			fprintf(out, "%s%s", before, names[i]);
+		if (dump_frame_flags[i])
+			fprintf(out, "%s%s", before, dump_frame_flags[i]);
 		else
 			fprintf(out, "%s0x%x", before, 1u << i);
 		before = " ";
