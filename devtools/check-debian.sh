@@ -87,7 +87,7 @@ has libweft-dev "$lib/libweft.so" "$lib/pkgconfig/weft.pc" /usr/include/weft.h \
 	/usr/include/weft/lane.h
 has weft-mpi "$lib/libfabric/libweft-fi.so" /usr/bin/weft-mpirun \
 	/usr/share/man/man1/weft-mpirun.1.gz /usr/share/bash-completion/completions/weft-mpirun
-has wireshark-weft "$lib/wireshark/plugins/weft.lua" \
+has wireshark-weft "$lib/wireshark/plugins/weft.lua" "$lib/wireshark/plugins/.*/epan/weft.so" \
 	/usr/share/wireshark/profiles/Weft/colorfilters
 has weft-tools "/usr/share/doc/weft/wire.md.*" "/usr/share/doc/weft/architecture.md.*" \
 	/usr/share/man/man7/weft.7.gz /usr/share/man/man7/weft-config.7.gz

@@ -91,6 +91,8 @@ has weft-devel "$lib/libweft.so" "$lib/pkgconfig/weft.pc" /usr/include/weft.h \
 	/usr/include/weft/lane.h
 has weft-mpi "$lib/libfabric/libweft-fi.so" "$bin/weft-mpirun"
 has weft-wireshark "$lib/wireshark/plugins/weft.lua"
+grep -q "^weft-wireshark: $lib/wireshark/plugins/.*/epan/weft.so$" "$dir/files" ||
+	wrong "weft-wireshark has no plugin"
 for name in perf cat info dump wire bind; do has weft "$bin/weft-$name"; done
 has weft-switch "$bin/weft-switch" /usr/lib/systemd/system/weft-switch.service \
 	/etc/sysconfig/weft-switch

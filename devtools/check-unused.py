@@ -25,8 +25,10 @@ def public(root):
 
 def check_symbols(root, build):
     objects = check_tree.Objects(root, build)
-    # libfabric calls the provider's; sys/sdt.h defines the last one
-    api = public(root) | {'main', 'fi_prov_ini', '_.stapsdt.base'}
+    # libfabric calls the provider's, Wireshark the plugin's; sys/sdt.h defines the last one
+    api = public(root) | {'main', 'fi_prov_ini', 'plugin_register', 'plugin_describe',
+                          'plugin_version', 'plugin_want_major', 'plugin_want_minor',
+                          '_.stapsdt.base'}
     own = [s for s in objects.defined if s.startswith(PARTS)]
     by_product = set().union(*(names for source, names in objects.wanted.items()
                                if source.startswith(PARTS)))

@@ -33,7 +33,8 @@ weft_packages() {
 		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf \
 			python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers libmicrohttpd-dev \
-			libssl-dev libipsec-mb-dev systemtap-sdt-dev ;;
+			libssl-dev libipsec-mb-dev systemtap-sdt-dev \
+			libwireshark-dev libglib2.0-dev ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen \
 			abigail-tools clang-format make dpdk-dev chromium-headless-shell \
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \

@@ -521,4 +521,5 @@ def main():
              the_build_makes_it_of_template_and_wire_def, a_filter_gives_what_all_fields_give])
 
 
-main()
+if __name__ == '__main__':
+    main()

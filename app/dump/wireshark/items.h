@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/wireshark/items.h
+ * Items of Wireshark's tree, by the tables of dump/shapes.h.
+ */
+#ifndef DUMP_WIRESHARK_ITEMS_H
+#define DUMP_WIRESHARK_ITEMS_H
+
+#include <stdint.h>
+
+#include <epan/packet.h>
+
+#include "dump/shapes.h"
+
+/** Bytes of a packet. The capture has all of them. */
+struct dissect_part {
+	packet_info *pinfo;
+	tvbuff_t *tvb;
+	const uint8_t *raw; /**< those of @p tvb */
+	uint32_t at, len;
+};
+
+/** The fields of a shape, as far as the bytes contain them. */
+void dissect_items_fields(proto_tree *tree, const struct dump_shape *s, struct dissect_part p);
+
+/**
+ * A shape with everything that follows its fields, as a tree of its own.
+ * @param text  what it is called
+ * @return the tree
+ */
+proto_tree *dissect_items_add(proto_tree *tree, const struct dump_shape *s, struct dissect_part p,
+			      const char *text);
+
+/**
+ * One message.
+ * @param p       its bytes after the head
+ * @param len     its length, of which the capture may have less
+ * @param pieces  number of pieces in the frame, this one included
+ */
+void dissect_items_message(proto_tree *tree, uint8_t id, struct dissect_part p, uint32_t len,
+			   uint32_t pieces);
+
+/**
+ * The name of a message. On the first pass over a packet, a piece of a message is learned.
+ * @param conn  as in dissect_learn_piece()
+ */
+const char *dissect_items_read(uint8_t id, struct dissect_part p, uint64_t conn);
+
+/** A number that is in no byte of the packet. */
+void dissect_items_number(proto_tree *tree, const int *field, uint32_t number);
+
+#endif /* DUMP_WIRESHARK_ITEMS_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "dump/wireshark/learn.h"
+
+#include <string.h>
+
+#include <epan/proto_data.h>
+#include <epan/to_str.h>
+#include <wiretap/wtap.h>
+
+#include "dump/wireshark/fields.h"
+
+#define KEY_MAX 128u /* bytes: two IPv6 addresses as text, and numbers */
+#define NEW 0x80000000u
+
+/* ---- maps ----------------------------------------------------------------------------------- */
+
+struct key {
+	uint32_t len;
+	uint8_t bytes[KEY_MAX];
+};
+
+static unsigned int key_hash(const void *key)
+{
+	const struct key *k = key;
+
+	return wmem_strong_hash(k->bytes, k->len);
+}
+
+static gboolean key_equal(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	return x->len == y->len && !memcmp(x->bytes, y->bytes, x->len);
+}
+
+wmem_map_t *dissect_map(void)
+{
+	return wmem_map_new_autoreset(wmem_epan_scope(), wmem_file_scope(), key_hash, key_equal);
+}
+
+wmem_map_t *dissect_map_of_file(void)
+{
+	return wmem_map_new(wmem_file_scope(), key_hash, key_equal);
+}
+
+void *dissect_map_entry(wmem_map_t *map, const void *bytes, uint32_t len, size_t size)
+{
+	struct key key = {.len = len < KEY_MAX ? len : KEY_MAX}, *keep;
+	void *entry;
+
+	memcpy(key.bytes, bytes, key.len);
+	entry = wmem_map_lookup(map, &key);
+	if (entry || size == 0)
+		return entry;
+	keep = wmem_alloc(wmem_file_scope(), offsetof(struct key, bytes) + key.len);
+	memcpy(keep, &key, offsetof(struct key, bytes) + key.len);
+	entry = wmem_alloc0(wmem_file_scope(), size);
+	wmem_map_insert(map, keep, entry);
+	return entry;
+}
+
+/* ---- notes ---------------------------------------------------------------------------------- */
+
+struct dissect_note *dissect_note(packet_info *pinfo)
+{
+	return p_get_proto_data(wmem_file_scope(), pinfo, dissect_ids.weft, 0);
+}
+
+struct dissect_note *dissect_note_make(packet_info *pinfo)
+{
+	struct dissect_note *note = dissect_note(pinfo);
+
+	if (note)
+		return note;
+	note = wmem_new0(wmem_file_scope(), struct dissect_note);
+	p_add_proto_data(wmem_file_scope(), pinfo, dissect_ids.weft, 0, note);
+	return note;
+}
+
+/* ---- places and connections ----------------------------------------------------------------- */
+
+static wmem_map_t *flows;   /* a header's numbers -> number of the connection, plus 1 */
+static wmem_map_t *streams; /* both addresses and numbers, as text -> the same */
+static uint32_t num_streams;
+
+static void reset(void)
+{
+	num_streams = 0;
+}
+
+uint32_t dissect_place(packet_info *pinfo)
+{
+	uint32_t flags = 0, interface = 0, direction = 0;
+
+	if (pinfo->rec->presence_flags & WTAP_HAS_INTERFACE_ID)
+		interface = pinfo->rec->rec_header.packet_header.interface_id + 1;
+	if (pinfo->rec->block &&
+	    wtap_block_get_uint32_option_value(pinfo->rec->block, OPT_PKT_FLAGS, &flags) ==
+		    WTAP_OPTTYPE_SUCCESS)
+		direction = PACK_FLAGS_DIRECTION(flags) + 1;
+	return interface * 16 + direction;
+}
+
+static uint32_t stream_number(const char *name)
+{
+	uint32_t *number =
+		dissect_map_entry(streams, name, (uint32_t)strlen(name), sizeof(*number));
+
+	if (*number == 0)
+		*number = ++num_streams;
+	return *number - 1;
+}
+
+static uint32_t stream_between(packet_info *pinfo, const char *from, const char *to)
+{
+	bool first = strcmp(from, to) < 0;
+	char *name = wmem_strdup_printf(pinfo->pool, "%s %s", first ? from : to, first ? to : from);
+
+	return stream_number(name);
+}
+
+/* A token is random, and 0 before there is one, so it identifies a flow without addresses. */
+uint32_t dissect_stream(packet_info *pinfo, const struct weft_frame_hdr *hdr)
+{
+	uint16_t src_conn = weft_get16(hdr->src_conn);
+	uint32_t dst_conn = weft_get32(hdr->dst_conn), token = weft_get32(hdr->token);
+	const uint32_t flow[3] = {src_conn, dst_conn, token};
+	const uint32_t *known = token ? dissect_map_entry(flows, flow, sizeof(flow), 0) : NULL;
+	uint32_t stream, *keep;
+
+	if (known)
+		return *known;
+	stream = stream_between(
+		pinfo,
+		wmem_strdup_printf(pinfo->pool, "%s %u", address_to_str(pinfo->pool, &pinfo->src),
+				   src_conn),
+		wmem_strdup_printf(pinfo->pool, "%s %u", address_to_str(pinfo->pool, &pinfo->dst),
+				   dst_conn & 0xffff));
+	if (token) {
+		keep = dissect_map_entry(flows, flow, sizeof(flow), sizeof(*keep));
+		*keep = stream;
+	}
+	return stream;
+}
+
+uint32_t dissect_record_stream(uint64_t from, uint64_t to, uint32_t conn_sn, uint8_t lane)
+{
+	char name[KEY_MAX];
+	bool first = from < to;
+
+	g_snprintf(name, sizeof(name), "%" G_GINT64_MODIFIER "x %" G_GINT64_MODIFIER "x %u %u",
+		   first ? from : to, first ? to : from, conn_sn, lane);
+	return stream_number(name);
+}
+
+/* ---- DATA frames ---------------------------------------------------------------------------- */
+
+/* One transmission of a sequence. */
+struct transmission {
+	uint32_t number;
+	uint64_t mark; /* order and path, which differ in each transmission */
+};
+
+/* One direction of a connection, as captured in one place. */
+struct flow {
+	wmem_map_t *sent; /* sequence -> struct transmission */
+	struct {
+		bool known;
+		uint32_t order; /* the next one */
+	} path[UINT8_MAX + 1];
+};
+
+static wmem_map_t *seen; /* place, connection and token -> struct flow */
+
+static struct flow *flow_of(uint32_t place, const struct weft_frame_hdr *hdr)
+{
+	const uint32_t key[3] = {place, weft_get32(hdr->dst_conn), weft_get32(hdr->token)};
+	struct flow *f = dissect_map_entry(seen, key, sizeof(key), sizeof(*f));
+
+	if (!f->sent)
+		f->sent = wmem_map_new(wmem_file_scope(), g_direct_hash, g_direct_equal);
+	return f;
+}
+
+/* A frame that is older than the expected one comes late. */
+static void learn_order(packet_info *pinfo, struct flow *f, uint8_t path, uint32_t order)
+{
+	uint32_t missing = f->path[path].known ? order - f->path[path].order : 0;
+
+	if (missing >= NEW)
+		return;
+	f->path[path].known = true;
+	f->path[path].order = order + 1;
+	if (missing)
+		dissect_note_make(pinfo)->missing = missing;
+}
+
+void dissect_learn_data(packet_info *pinfo, uint32_t place, const struct weft_frame_hdr *hdr)
+{
+	struct flow *f = flow_of(place, hdr);
+	uint32_t order = weft_get32(hdr->order);
+	void *seq = GUINT_TO_POINTER(weft_get32(hdr->seq));
+	struct transmission *before = wmem_map_lookup(f->sent, seq);
+	uint64_t mark = (uint64_t)order << 8 | hdr->path;
+
+	learn_order(pinfo, f, hdr->path, order);
+	if (!before) {
+		before = wmem_new(wmem_file_scope(), struct transmission);
+		*before = (struct transmission){.number = pinfo->num, .mark = mark};
+		wmem_map_insert(f->sent, seq, before);
+	} else if (before->mark == mark) {
+		dissect_note_make(pinfo)->twice = before->number;
+	} else {
+		dissect_note_make(pinfo)->again = before->number;
+		before->mark = mark;
+	}
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+struct question {
+	uint32_t number;
+	nstime_t time;
+	struct dissect_note *note;
+};
+
+static wmem_map_t *probes; /* connection and PROBE -> struct question */
+
+void dissect_learn_probe(packet_info *pinfo, uint8_t type, uint32_t stream,
+			 const struct weft_frame_probe *probe)
+{
+	struct {
+		uint32_t stream;
+		struct weft_frame_probe probe;
+	} key = {stream, *probe};
+	bool asks = type == WEFT_FRAME_PROBE;
+	struct question *q = dissect_map_entry(probes, &key, sizeof(key), asks ? sizeof(*q) : 0);
+	struct dissect_note *note;
+
+	if (!q)
+		return;
+	note = dissect_note_make(pinfo);
+	if (asks) {
+		*q = (struct question){pinfo->num, pinfo->rel_ts, note};
+		return;
+	}
+	q->note->answer = pinfo->num;
+	note->answer = q->number;
+	note->timed = true;
+	nstime_delta(&note->response, &pinfo->rel_ts, &q->time);
+}
+
+/* ---- pieces of messages --------------------------------------------------------------------- */
+
+/* The pieces of one message, over all lanes. */
+struct message {
+	uint32_t first, last, pieces;
+};
+
+static wmem_map_t *messages; /* what the pieces have in common -> struct message */
+
+bool dissect_is_piece(uint8_t id)
+{
+	return id == WEFT_WIRE_FRAG || id == WEFT_WIRE_FRAG_SYNC || id == WEFT_WIRE_DATA ||
+	       id == WEFT_WIRE_AM_FRAG;
+}
+
+void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, uint64_t conn)
+{
+	struct {
+		uint64_t kind, conn;
+		uint8_t data[24];
+	} key = {.kind = id};
+	struct dissect_note *note = dissect_note_make(pinfo);
+	struct dissect_piece piece;
+	struct message *m;
+
+	if (id == WEFT_WIRE_DATA) {
+		key.conn = conn;
+		memcpy(key.data, data, offsetof(struct weft_wire_data, offset));
+	} else if (id == WEFT_WIRE_AM_FRAG) {
+		memcpy(key.data, data, offsetof(struct weft_wire_am_frag, offset));
+	} else {
+		key.kind = WEFT_WIRE_FRAG;
+		memcpy(key.data, data, offsetof(struct weft_wire_frag, offset));
+	}
+	m = dissect_map_entry(messages, &key, sizeof(key), sizeof(*m));
+	if (m->pieces++ == 0)
+		m->first = m->last = pinfo->num;
+	piece = (struct dissect_piece){m->first, m->last, m->pieces};
+	m->last = pinfo->num;
+	if (!note->pieces)
+		note->pieces = wmem_array_new(wmem_file_scope(), sizeof(piece));
+	wmem_array_append(note->pieces, &piece, 1);
+}
+
+void dissect_learn_register(void)
+{
+	flows = dissect_map();
+	streams = dissect_map();
+	seen = dissect_map();
+	probes = dissect_map();
+	messages = dissect_map();
+	register_init_routine(reset);
+}

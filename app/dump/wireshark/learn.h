@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/wireshark/learn.h
+ * What the plugin keeps of earlier frames: connections, sequences, questions, pieces of messages.
+ * Wireshark dissects all frames once in order, and then again in any order, so a frame is learned
+ * on the first pass only. What is known of a frame then stays with the frame.
+ */
+#ifndef DUMP_WIRESHARK_LEARN_H
+#define DUMP_WIRESHARK_LEARN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <epan/packet.h>
+
+#include "core/wire_def.h"
+#include "core/wire_frame_def.h"
+
+/** A piece of a message: numbers of frames. */
+struct dissect_piece {
+	uint32_t first, before;
+	uint32_t nth; /**< which piece this is, from 1 on */
+};
+
+/** What other frames show about a frame; numbers of frames are 0 without one. */
+struct dissect_note {
+	uint32_t again, twice; /**< the frame that was sent again, or came twice */
+	uint32_t missing;      /**< number of frames of its path that are missing before it */
+	uint32_t answer;       /**< of a PROBE: the answer; of an answer: the PROBE */
+	bool timed, spent;     /**< @p response is known; the credit is used up */
+	nstime_t response;     /**< since the PROBE */
+	wmem_array_t *pieces;  /**< struct dissect_piece of each piece in the frame; or NULL */
+};
+
+/** @return NULL: nothing is known */
+struct dissect_note *dissect_note(packet_info *pinfo);
+/** The note of the frame, which is made if there is none. */
+struct dissect_note *dissect_note_make(packet_info *pinfo);
+
+/** A map by bytes, which is emptied with each capture. */
+wmem_map_t *dissect_map(void);
+/** A map by bytes that ends with the capture. */
+wmem_map_t *dissect_map_of_file(void);
+/** The entry of a key. @param size  of an entry that is made of zeros; 0: none is made. */
+void *dissect_map_entry(wmem_map_t *map, const void *key, uint32_t key_len, size_t size);
+
+/**
+ * Where a frame was captured: interface and direction. Captures of both ends in one file have each
+ * frame twice.
+ */
+uint32_t dissect_place(packet_info *pinfo);
+
+/** The number of a lane frame's connection, the same both ways. */
+uint32_t dissect_stream(packet_info *pinfo, const struct weft_frame_hdr *hdr);
+/** The number of a message record's lane, the same both ways. */
+uint32_t dissect_record_stream(uint64_t from, uint64_t to, uint32_t conn_sn, uint8_t lane);
+
+/** A DATA frame: is it one that was there before, and are others missing before it? */
+void dissect_learn_data(packet_info *pinfo, uint32_t place, const struct weft_frame_hdr *hdr);
+/** PROBE or PROBE_ACK. @param probe  its body */
+void dissect_learn_probe(packet_info *pinfo, uint8_t type, uint32_t stream,
+			 const struct weft_frame_probe *probe);
+
+/** Is a message of this id one of the pieces of a longer message? */
+bool dissect_is_piece(uint8_t id);
+/**
+ * A piece of a message.
+ * @param data  the message without its head, with all fields
+ * @param conn  the connection, or what takes its place
+ */
+void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, uint64_t conn);
+
+void dissect_learn_register(void);
+
+#endif /* DUMP_WIRESHARK_LEARN_H */
