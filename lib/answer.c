@@ -471,7 +471,7 @@ void weft_answers_remove(struct weft_worker *w)
 
 	if (!w->question)
 		return;
-	/* The helper thread holds the lock; weft_question_leave() ends its wait for this worker. */
+	/* weft_question_leave() ends the wait of the helper thread, which may hold the lock. */
 	weft_question_leave(w->question);
 	pthread_mutex_lock(&life);
 	pthread_mutex_lock(&lock);

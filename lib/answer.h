@@ -10,8 +10,8 @@
  *
  * The process has one helper thread while it has such a worker. The thread sleeps in poll(). It
  * reads no worker, but posts questions (base/question.h). They cost the worker one load for each
- * progress call. If a worker with WEFT_THREAD_MULTI makes no progress, the helper thread writes the
- * answer in its place, under the worker's lock. The helper thread never waits for that lock.
+ * progress call. For a worker with WEFT_THREAD_MULTI or WEFT_HEARTBEAT the helper thread writes the
+ * answer itself, under the worker's lock. It only tries to take that lock, and never waits for it.
  *
  * Clients of the same user and of root can connect: only the user can search the folder, and the
  * kernel reports the user of each client. At most WEFT_ANSWER_CLIENTS are connected; further ones

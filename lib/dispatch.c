@@ -14,9 +14,9 @@
 /* ------------------------------------------------------------------ from a lane to a module */
 
 /*
- * Messages received from lanes. A short tagged message goes to its module at once. Any other
- * message is validated and goes to its handler (the tables below), wire-up messages go to the
- * connections.
+ * Messages received from lanes. A whole eager tagged message (EAGER) goes to its module at once.
+ * Any other message is validated and goes to its handler (the tables below). Wire-up messages go to
+ * the connections.
  */
 
 /* Header length of the message behind EXT. */

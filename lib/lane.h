@@ -328,7 +328,7 @@ struct weft_lane_conf {
 	const uint8_t *job_key;
 	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
 	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
-	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 = none */
+	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 or UINT64_MAX = none */
 	uint64_t seal_rekey_ns;
 	/** WEFT_KEYLOG: descriptor, valid while the iface is open. NULL: keys are not logged */
 	const int *keylog;

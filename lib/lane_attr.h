@@ -25,7 +25,7 @@
 #define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the worker it belongs to */
 #define WEFT_LANE_F_AMO64 (1ull << 9)    /**< amo64(): native atomics on aligned 64-bit words */
 /**
- * An unreliable control channel: am_short() of WEFT_WIREUP messages only. It may lose or duplicate
+ * An unreliable control channel: am_short() of wire-up messages only. It may lose or duplicate
  * messages, so wire-up repeats them and recognises duplicates. Never a lane of an endpoint. With
  * #WEFT_LANE_F_TO_IFACE.
  */

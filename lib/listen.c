@@ -294,7 +294,10 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 /* ------------------------------------------------------------------ connects */
 
 #define HOST_MAX 255u
-/* Time past the end of a connect after which the worker ends it: its thread resolves the name. */
+/*
+ * Time past the end of a connect after which the worker ends it. Its thread has not begun then, or
+ * still resolves the name.
+ */
 #define LATE_NS 200000000u
 
 struct connect {

@@ -111,7 +111,10 @@ struct weft_completion {
 typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
 				 void *arg);
 
-/* Flags of operations, WEFT_OP_F_*. No number of enum weft_op is a flag: it returns -EINVAL. */
+/*
+ * Flags of operations, WEFT_OP_F_*. They begin at 0x100, so an enum weft_op passed as flags returns
+ * -EINVAL.
+ */
 
 /** never complete in the call: always a request and a callback */
 #define WEFT_OP_F_FORCE_REQUEST 0x100u
@@ -220,8 +223,8 @@ WEFT_API int weft_wait(struct weft_worker *worker, int status, struct weft_reque
 		       struct weft_completion *c);
 
 /**
- * One line about a request in any state ("tag send, rndv/am, 1048576 bytes, 512 KiB acknowledged,
- * ..."). @return as snprintf()
+ * One line about a request in any state ("tag send, rndv/am, tag 0x7, 1048576 bytes, 524288 handed
+ * to lanes, ..."). @return as snprintf()
  */
 WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_t size);
 
@@ -351,14 +354,15 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 					void *arg, unsigned int flags);
 
 /**
- * Never by rendezvous. The message ends with -EMSGSIZE when its payload exceeds one of two limits:
- *  - WEFT_MULTI_EAGER_LIMIT, the most that pieces may carry;
- *  - the eager credit that the peer can grant. Three quarters of its WEFT_EAGER_CREDIT are always
- *    granted in the end; a peer with many peers grants less.
+ * Never by rendezvous. The message ends with -EMSGSIZE if it is longer than the longest eager
+ * message (see WEFT_MULTI_EAGER_LIMIT), or than the credit that the peer can grant. The peer grants
+ * this endpoint WEFT_EAGER_CREDIT bytes, or less if it has many peers. Up to three quarters of them
+ * are always available in the end.
  *
  * On a connected endpoint the call itself returns -EMSGSIZE, whatever waits before the message. On
- * a connecting endpoint the limits are unknown, so the request ends with -EMSGSIZE later. A request
- * that waits for credit ends with -EMSGSIZE when the peer reduces its credit below the payload.
+ * a connecting endpoint both limits are unknown, so the request ends with -EMSGSIZE later. A
+ * request that waits for credit ends with -EMSGSIZE when the peer reduces its credit below the
+ * payload.
  */
 #define WEFT_AM_SEND_F_EAGER 1u
 #define WEFT_AM_SEND_F_RNDV 2u /**< always by rendezvous, even without data */

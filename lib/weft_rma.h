@@ -64,10 +64,10 @@ WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 /* ------------------------------------------------------------------ remote memory */
 
 /**
- * Pack what a peer needs to access the memory: a 64-bit random key, length, rights, and the keys
- * for native access by lanes of the workers that exist now. At most 2 KiB; no pointers inside. Any
- * process that has the blob and an endpoint can use the memory, so carry the blob over trusted
- * channels only.
+ * Pack what a peer needs to access the memory: its 64-bit key (weft_mem_key()), length, rights, and
+ * the keys for native access by lanes of the workers that exist now. At most 2 KiB; no pointers
+ * inside. Any process that has the blob and an endpoint can use the memory, so carry the blob over
+ * trusted channels only.
  * @param[out] blob  release with weft_rkey_release_blob()
  * @return 0; -EACCES when the memory was registered without rights for peers; -EINVAL; -ENOMEM
  */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/completion.h
- * How an application learns that operations have ended: completion queues and counters. Event
- * queues.
+ * Completion queues and counters, which report the ends of operations; event queues.
  */
 #ifndef WFI_COMPLETION_H
 #define WFI_COMPLETION_H

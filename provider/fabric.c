@@ -29,7 +29,8 @@ static int fork_error;
 
 /*
  * Another thread of the parent may have held the lock, with a table half changed. So the child
- * reads no state: everything is initialized again, and the memory is leaked.
+ * keeps nothing but two numbers (wfi_process_forked()): all else is initialized again, and the
+ * memory is leaked.
  */
 static void in_child(void)
 {
@@ -123,7 +124,7 @@ static enum wfi_thread thread_of(const struct fi_info *info)
 								      : WFI_THREAD_WATCH;
 }
 
-/* Take the lock in alone mode (lock.h), if there is one domain, whose calls are serialized. */
+/* Enable alone mode (lock.h) for a single domain with serialized calls and no WFI_THREAD_AUTO. */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();

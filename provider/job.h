@@ -12,7 +12,10 @@
 /** Is this process the first rank of its job? True also for a process without a job. */
 bool wfi_job_is_first_rank(void);
 
-/** Are all ranks of the job on this host, and are there several? */
+/**
+ * Are all ranks of the job on this host? False for a single rank, which may spawn others elsewhere,
+ * unless Slurm gave the job one node.
+ */
 bool wfi_job_on_one_host(void);
 
 /** @return number of ranks on this host, this one included; 0: no launcher reports it */

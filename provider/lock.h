@@ -4,11 +4,12 @@
  * The lock of the process, for Weft's worker and everything in this folder.
  *
  * It is a mutex. But an application with one domain that promises to serialize its calls
- * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, needs no mutex. Two mutexes for each
- * message, and one for each poll of a queue, would be a large part of the costs. In this *alone*
- * mode the lock is taken by a store. Other threads (another domain, the progress thread, calls on
- * objects of the fabric) use wfi_lock_any(), which ends this mode: it disables the store, waits
- * until no thread is inside by it, and holds the mutex. From then on all threads use the mutex.
+ * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, needs no mutex. A mutex taken twice
+ * for each message, and once for each poll of a queue, would be a large part of the costs. In this
+ * *alone* mode the lock is taken by a store. Other threads (another domain, the progress thread,
+ * calls on objects of the fabric) use wfi_lock_any(), which ends this mode: it disables the store,
+ * waits until no thread is inside by it, and holds the mutex. From then on all threads use the
+ * mutex.
  *
  * A thread that takes the lock by a store sets `inside` and then reads `alone`. A thread that ends
  * the mode clears `alone` and then reads `inside`. If each has a fence in between, one of them sees

@@ -29,7 +29,7 @@ static_assert(sizeof(WFI_NAME_GREETING) == GREETING_LEN + 1, "length of the gree
 /* In an address of fi_getname() the third byte of the magic differs. */
 static const uint8_t magic[3] = {'W', 'e', 'n'};
 
-/* Only this process reads it, so numbers are those of its headers. */
+/* Only this process reads it, so the numbers have its byte order and its values of AF_*. */
 struct name {
 	uint8_t magic[3];
 	uint8_t pad;

@@ -306,8 +306,8 @@ static int next_receive(struct wfi_op *op, struct weft_completion *c)
 }
 
 /*
- * Process one message. When the rest of the buffer is too short, or no further completion can be
- * reserved, the application gets the buffer back. @return true: the application has it back
+ * Process one message. The application gets the buffer back after an error, or if the rest is too
+ * short, or if no further completion can be reserved. @return true: the application has it back
  */
 static bool multi_message(struct wfi_op *op, const struct weft_completion *c)
 {

@@ -39,7 +39,7 @@ static const struct {
 	{"job_eal_args", FI_PARAM_STRING,
 	 "WEFT_EAL_ARGS of the job, for hosts that do not set WEFT_EAL_ARGS. weft-mpirun sets it"},
 	{"progress", FI_PARAM_STRING,
-	 "asked (default): a thread makes progress where the application makes no calls, after "
+	 "asked (default): a thread makes progress when the application makes no calls, after "
 	 "FI_WEFT_PROGRESS_INTERVAL if it requests FI_PROGRESS_AUTO, otherwise after 20 ms; auto: "
 	 "as if it requested that; manual: no thread, and FI_PROGRESS_AUTO is not offered"},
 	{"progress_interval", FI_PARAM_INT,
@@ -47,8 +47,8 @@ static const struct {
 	 "FI_PROGRESS_AUTO makes progress, 1 to 1000000. Default: 200"},
 	{"yield", FI_PARAM_STRING,
 	 "Calls in a row that find nothing (fi_cq_read() and fi_cntr_read()) after which the core "
-	 "is left to other ranks, 1 to 1000000; never; or auto: 20 where more ranks are on the "
-	 "host than the launcher has CPUs, never where not. Default: auto"},
+	 "is left to other ranks, 1 to 1000000; never; or auto: 20 if the host has more ranks "
+	 "than the launcher has CPUs, otherwise never. Default: auto"},
 };
 
 #define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))

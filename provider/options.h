@@ -10,7 +10,8 @@
 struct weft_config;
 
 enum wfi_progress_choice {
-	WFI_PROGRESS_REQUESTED, /**< a thread for applications that request FI_PROGRESS_AUTO */
+	/** WFI_THREAD_AUTO for applications that request FI_PROGRESS_AUTO, else WFI_THREAD_WATCH */
+	WFI_PROGRESS_REQUESTED,
 	WFI_PROGRESS_MANUAL,
 	WFI_PROGRESS_AUTO,
 };

@@ -20,7 +20,7 @@
 /* ------------------------------------------------------------------ state of the process */
 
 struct wfi_process {
-	/** armed struct wfi_wait, for which wfi_unlock() arms the worker */
+	/** number of armed struct wfi_wait, for which wfi_unlock() arms the worker */
 	unsigned int sleepers;
 	/** progress calls of the application, by which the progress thread detects polling */
 	atomic_uint progress_calls;
@@ -102,8 +102,8 @@ void wfi_process_put(void);
 /** One more enabled endpoint. The first one creates the worker. Locked. @return 0, or an error */
 int wfi_worker_get(void);
 /**
- * One enabled endpoint less. The last one waits until messages are delivered, for 2 minutes at
- * most, and destroys the worker. Locked.
+ * One enabled endpoint less. The last one waits until messages are delivered, and destroys the
+ * worker. The wait ends after 30 s without an event, or after 2 minutes. Locked.
  */
 void wfi_worker_put(void);
 /** Close a connection; what was sent over it is first delivered. Locked. */
@@ -169,7 +169,7 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 /** In a child of fork(): no thread sleeps. */
 void wfi_wait_forked(void);
 
-/* A time from now, in ms; negative: never. */
+/* The end of a wait. wfi_deadline() takes the time until then, in ms; negative: never. */
 struct wfi_deadline {
 	bool never;
 	uint64_t at;

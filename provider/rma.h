@@ -33,7 +33,7 @@ uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
 /**
  * Get the connection and the key for an operation on memory of the process at @p addr. With
- * FI_FENCE, or if the endpoint is ordered, set a fence first. The key is valid as that of
+ * FI_FENCE, or if the endpoint is ordered, set a fence first. The key is valid as long as one of
  * wfi_peer_rkey(). Locked. @return 0, or a negative libfabric error
  */
 int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,

@@ -18,9 +18,9 @@
 /* ------------------------------------------------------------------ pool */
 
 /*
- * A pool of objects of one size. Get and put take a few instructions and no malloc(). Memory comes
- * in chunks of doubling size and returns to libc only with the pool. The last object put is the
- * first one got, because it is warm in the cache.
+ * A pool of objects of one size. Get and put take a few instructions; only a get from an empty pool
+ * allocates. Memory comes in chunks of doubling size and returns to libc only with the pool. The
+ * last object put is the first one got, because it is warm in the cache.
  *
  * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
  * that a use after put is detected.
@@ -184,8 +184,8 @@ uint32_t weft_deadlines_pop(struct weft_deadlines *d);
 
 /*
  * The bytes of a message that have been placed: a sorted set of disjoint intervals. In the common
- * case (pieces in order, or nearly) it is one interval, stored inline. Only a message that arrives
- * in many separate intervals allocates memory.
+ * case (pieces in order, or nearly) it is one interval, stored inline. Memory is allocated from the
+ * second interval on.
  *
  * Intervals and not piece numbers, because lanes cut messages at different offsets.
  *

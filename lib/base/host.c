@@ -29,8 +29,8 @@
  * (ticks - start) * mult / 2^32.
  *
  * Where the rate must be measured, it follows from two readings of both clocks that are at least
- * MEASURE_NS apart. The first one is made at the start, the second one by the first call after that
- * time. No call waits: in between, clock_gettime() is the clock.
+ * MEASURE_NS apart. The first call makes the first reading, and the first call after that time
+ * makes the second one. No call waits: in between, clock_gettime() is the clock.
  */
 
 #define NS_PER_S 1000000000ull
@@ -294,8 +294,8 @@ const struct weft_platform weft_platform_host = {
  * Pieces as long as a frame, copied from buffers larger than the first-level caches, as packing a
  * message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work most rounds
  * therefore lie between two preemptions, which last for milliseconds; the fastest round counts. 64
- * rounds take 0.6 ms. If they take longer than COPY_LIMIT_NS together, the measurement ends after
- * COPY_ENOUGH rounds, never after fewer, because a single preemption could then decide the result.
+ * rounds take 0.6 ms. The measurement ends early when it has taken COPY_LIMIT_NS, but never before
+ * COPY_ENOUGH rounds: after fewer a single preemption could decide the result.
  */
 #define COPY_BUFFER (512u << 10)
 #define COPY_PIECE 4096u
@@ -307,7 +307,7 @@ const struct weft_platform weft_platform_host = {
 static pthread_mutex_t copy_bw_lock = PTHREAD_MUTEX_INITIALIZER;
 static double copy_bw;
 
-/* The compiler cannot remove the copies, because their result is used. */
+/* The asm statement reads all memory, so the compiler cannot remove the copies. */
 static unsigned char copy_round(unsigned char *dst, const unsigned char *src, size_t at)
 {
 	for (size_t n = 0; n < COPY_ROUND; n += COPY_PIECE)

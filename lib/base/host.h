@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ clock and randomness */
 
-/** TSC (invariant, calibrated) or clock_gettime(), getrandom(). */
+/** The CPU's counter if its rate is constant, else clock_gettime(); getrandom(). */
 extern const struct weft_platform weft_platform_host;
 
 /* ------------------------------------------------------------------ copy rate */
@@ -22,7 +22,7 @@ extern const struct weft_platform weft_platform_host;
  * Copy rate of a CPU of this machine, for the model (proto/model.h).
  */
 
-/** Used when nothing can be measured, because the clock does not advance (the simulator's). */
+/** Used where nothing can be measured: the simulator's clock does not advance during a copy. */
 #define WEFT_BCOPY_BW_DEFAULT 7e9
 /**
  * Lower bound of the measured rate: no CPU that runs DPDK is slower. A lower result means that the
@@ -35,7 +35,8 @@ extern const struct weft_platform weft_platform_host;
  * Bytes per second of memcpy() between buffers that the nearest cache does not hold. Measured once
  * per process, in about 1 ms; later calls return the same number. The fastest of several rounds
  * counts, so preemption in some rounds does no harm.
- * @param platform  its clock is used; one that does not advance gives #WEFT_BCOPY_BW_DEFAULT
+ * @param platform one with another clock than weft_platform_host, or NULL, gets
+ *   #WEFT_BCOPY_BW_DEFAULT
  */
 double weft_bcopy_bw(const struct weft_platform *platform);
 

@@ -66,8 +66,8 @@ static int log_flags(int more)
 
 /*
  * The log contains addresses and names of hosts, and root often writes it in /tmp. So only the
- * owner can access a new file. A file, a pipe or a link that another user than root has put there
- * is refused. O_NONBLOCK: opening a pipe without a reader fails and does not block.
+ * owner can access a new file. A file, a pipe or a link that belongs neither to root nor to the
+ * effective user is refused. O_NONBLOCK: opening a pipe without a reader fails and does not block.
  */
 static int log_open(const char *path)
 {

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Messages of an answer that come with one recv(): the kernel sizes a dump by this buffer. */
+/* Bytes of an answer that one recv() returns: the kernel sizes a dump by this buffer. */
 #define ANSWER 16384
 
 void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,

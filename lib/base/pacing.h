@@ -34,7 +34,8 @@
  * So a long round trip does not look like a low rate. Bytes that arrive at the same time as the
  * first ones are not counted, because their transfer time is unknown. A long silence counts as at
  * most #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
- * ends within a span, the next work continues the span, and the time between is not counted.
+ * ends within a span that is not limited, the next work continues the span, and the time between is
+ * not counted.
  */
 
 #define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest span that counts */
@@ -49,7 +50,7 @@ struct weft_rate {
 	uint64_t last;  /**< time of the last bytes, ns */
 	uint64_t span;  /**< length of the span, ns */
 	uint64_t bytes; /**< in the span */
-	uint64_t seen;  /**< when the estimate was last confirmed, ns; 0 = never */
+	uint64_t seen;  /**< when a span confirmed the estimate, or it drifted, ns; 0 = never */
 	bool running;   /**< backlogged */
 	bool limited;   /**< in this span the lane may have waited for work */
 };
@@ -154,8 +155,8 @@ void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n
 
 /*
  * Backoff for registrations on the fly that the system refuses because locked memory is used up.
- * Without it each message would cost a system call that pins its pages, fails, and unpins them.
- * Pure: no clock, no locks.
+ * Without it each message would cost a system call that pins its pages, fails, and unpins them. No
+ * clock, no locks.
  *
  * A failure is recorded as a total: the bytes registered already, and those of the message. A
  * smaller total may still succeed, so a smaller message, or one after a deregistration, is tried at

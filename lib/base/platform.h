@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/platform.h
- * Inputs of the library that a simulator must be able to replace: time and randomness. Memory comes
- * from libc. No other code in lib/ reads a clock for its logic.
+ * Inputs of the library that a simulator must be able to replace: time, randomness and the host's
+ * number. Memory comes from libc. Protocols read no other clock; the log, threads and TCP
+ * connections read the kernel's.
  */
 #ifndef WEFT_PLATFORM_H
 #define WEFT_PLATFORM_H

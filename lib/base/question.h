@@ -3,9 +3,9 @@
  * @file base/question.h
  * A question is a request of another thread for a worker's counters, endpoints or lanes. A worker
  * belongs to its own thread. So the question is posted, and the worker writes the answer in its
- * next progress call. Only the lock of a worker with WEFT_THREAD_MULTI permits another thread
- * to write the answer (lib/answer.c). A worker that does not poll gives no answer, and the
- * requesting thread gives up after a second.
+ * next progress call. Only the lock of a worker with WEFT_THREAD_MULTI or WEFT_HEARTBEAT permits
+ * another thread to write the answer (lib/answer.c). A worker that does not poll gives no answer,
+ * and the requesting thread gives up after a second.
  *
  * Two interfaces post questions: DPDK's telemetry (engine/telemetry.c) for workers with raw lanes,
  * and the socket of a process for the other workers (lib/answer.c). Both have the same commands.

@@ -90,8 +90,8 @@ int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size,
 }
 
 /*
- * Without a server, a connect to a port of this host from which the kernel may choose the sender's
- * port can connect the socket to itself.
+ * Is the socket connected to itself? The kernel may choose, for the client, the very port of this
+ * host to which it connects, if no server listens there.
  */
 static bool is_own(int fd)
 {
@@ -119,7 +119,7 @@ static int open_connection(struct weft_tcp_connect *c, const struct addrinfo *ai
 			getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	}
 	if (err == 0 && is_own(fd)) {
-		/* The port is free for the server at once. */
+		/* A reset leaves no TIME_WAIT: the server can use the port at once. */
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		err = ECONNREFUSED;
 	}

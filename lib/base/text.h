@@ -88,7 +88,7 @@ struct weft_json {
 	unsigned int members, left_out;
 };
 
-/** @param size  at least 256 and the length of the command */
+/** @param size  at least 256 + @p command_len */
 void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
 		     size_t command_len, enum weft_json_kind kind);
 /** @p name is NULL in arrays. Bytes that are not printable UTF-8 become '?'. */
@@ -147,7 +147,8 @@ int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, ui
 int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint32_t *out);
 
 /**
- * Dotted quad without leading zeros (they mean octal to some, decimal to others); host byte order.
+ * Dotted quad without leading zeros (some programs read these as octal numbers, others as decimal
+ * ones); host byte order.
  * @return 0 or -EINVAL
  */
 int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);

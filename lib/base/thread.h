@@ -5,7 +5,8 @@
  * provider and the programs start all their threads here, so that all threads have the same
  * properties:
  *
- * - All signals are blocked: handlers run in the application's threads.
+ * - All signals are blocked, except that of weft_blocking_init(): handlers run in the application's
+ *   threads.
  * - The stack has WEFT_THREAD_STACK bytes: mlockall(MCL_FUTURE) locks a stack as a whole.
  * - A caller with a real-time policy (SCHED_FIFO, SCHED_RR) starts a thread with SCHED_OTHER.
  * - The affinity mask of the caller is not inherited. A caller with a real-time policy that is

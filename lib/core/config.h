@@ -11,7 +11,7 @@
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
  *  - rate: a number with a unit, which may have a decimal prefix ("25Gbps", "3GBs", "1.25e9Bs")
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
- *  - enum: one of the words in the table
+ *  - enum: one of the words in the table, or its first four letters or more
  *  - number, double, string: unchanged
  */
 #ifndef WEFT_CONFIG_H
@@ -34,7 +34,7 @@
 
 /** WEFT_RNDV_SCHEME. */
 enum weft_rndv_scheme {
-	WEFT_RNDV_AUTO, /**< get, put, am: the first that both ends support */
+	WEFT_RNDV_AUTO, /**< get; the faster of put and am if the sender does not offer it */
 	WEFT_RNDV_GET,
 	WEFT_RNDV_PUT,
 	WEFT_RNDV_AM,
@@ -77,7 +77,7 @@ struct weft_conf {
 	unsigned int max_passive_eps;
 
 	/* messages */
-	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
+	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, _MODEL; _INF = never */
 	size_t rndv_thresh;
 	/**
 	 * rndv_perf_diff of a profile: percent by which rendezvous may be slower and still be
@@ -94,9 +94,9 @@ struct weft_conf {
 	unsigned int reg_cache; /* enum weft_regcache_mode */
 	unsigned int reg_cache_entries;
 	size_t reg_cache_bytes;
-	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
+	/** WEFT_MULTI_EAGER_LIMIT: multi-eager messages are shorter; 0 = no multi-eager */
 	size_t multi_eager_limit;
-	/** WEFT_MIN_LANES: an endpoint with fewer fails */
+	/** WEFT_MIN_LANES: a worker or an endpoint with fewer fails */
 	unsigned int min_lanes;
 	/** max_eager_lanes of a profile: lanes that one eager message may use, >= 1 */
 	unsigned int max_eager_lanes;

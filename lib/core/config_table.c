@@ -248,7 +248,7 @@ const struct weft_option weft_options[] = {
 		.has_inf = true,
 		.help = "Messages below this size may go out at once over all lanes, without "
 			"waiting for the receiver. 0: only messages of one fragment are eager. A "
-			"number in WEFT_RNDV_THRESH goes first.",
+			"larger number in WEFT_RNDV_THRESH overrides it.",
 	},
 	{
 		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
@@ -256,7 +256,7 @@ const struct weft_option weft_options[] = {
 		.help = "Movement of rendezvous data. get: the receiver reads it, by remote memory "
 			"access where the lane can, otherwise by pulling it from the sender in "
 			"pieces. put: the sender writes it where the lane can. am: the sender "
-			"sends it as messages. auto: the first of these that both ends support. "
+			"sends it as messages. auto: get, or the faster of put and am without it. "
 			"Each end follows its own setting; am replaces a scheme that the other end "
 			"does not allow.",
 	},
@@ -287,7 +287,7 @@ const struct weft_option weft_options[] = {
 			"-ENOMEM, if it has more than an even share of it; other endpoints "
 			"continue. 0: none, and senders wait for receives. auto: a quarter of the "
 			"host's memory (of the control group's limit, if that is less), divided "
-			"by the processors, at least 64 MiB.",
+			"by the processors; at least 64 MiB, or the whole quarter if that is less.",
 	},
 	{
 		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",
@@ -400,7 +400,7 @@ const struct weft_option weft_options[] = {
 		.has_auto = true, .min = 1e6, .max = 1e13,
 		.hidden = true,
 		.help = "Rate at which a CPU copies, for the choice of protocols. auto: measured "
-			"once, in a few milliseconds. Peers agree on the slower rate.",
+			"once, in about 1 ms. Peers agree on the slower rate.",
 	},
 	{
 		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",

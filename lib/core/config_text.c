@@ -87,7 +87,7 @@ static int open_checked(const char *path, struct stat *st, char *why, size_t why
 {
 	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, fd, rc;
 
-	/* A folder that this user cannot search may be another user's home. */
+	/* A folder that this user cannot search may be another user's home: no error, no file. */
 	if (lstat(path, st) != 0)
 		return errno == ENOTDIR || errno == EACCES ? -ENOENT : refuse_errno(why, why_len);
 	if (!S_ISLNK(st->st_mode)) {

@@ -64,7 +64,7 @@ enum weft_ep_state {
 /** One lane of an endpoint: the fields that every fragment reads. */
 struct weft_ep_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = not there */
-	/* agreed at wire-up; the message layer replaces them by measured rates */
+	/* agreed at wire-up; measured rates are in the message layer (struct weft_msg_lane) */
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */
 	bool up;           /* attached at both ends: may carry messages */

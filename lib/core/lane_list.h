@@ -38,7 +38,8 @@ struct weft_lanes_item {
 };
 
 /**
- * Parse. Empty text, "all" and "*" mean all resources of all drivers.
+ * Parse. Empty text, "all" and "*" mean all resources that no other item names, of all drivers.
+ * "-NAME" excludes a driver from these.
  * @param drivers  NULL-terminated
  * @param why      gets a sentence on error
  * @return number of items, or -EINVAL

@@ -12,11 +12,11 @@
  * Id 0 is never used. An unknown id on a connected endpoint fails the endpoint (-EPROTO): the lane
  * has acknowledged the message, so dropping it would lose data.
  *
- * Room for later minor versions: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT)
- * may be longer than their struct. Records {le16 type, le16 length, bytes} follow the struct.
- * Unknown types are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload
- * change only by a new id. A reference is valid only if its object belongs to the endpoint that
- * received the message.
+ * Room for later minor versions: messages that end with records in wire.def (RTS, CREDIT and
+ * others) may be longer than their struct. Records {le16 type, le16 length, bytes} follow the
+ * struct. Unknown types are skipped unless bit 15 of the type is set (then -EPROTO). Messages with
+ * payload change only by a new id. A reference is valid only if its object belongs to the endpoint
+ * that received the message.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H
@@ -70,7 +70,7 @@
  */
 #define WEFT_WIRE_RMA_COUNTED 1u
 
-/** Operands, or compares, of one AMOV: any lane carries it. */
+/** Bytes of the operands, and of the compares, of one AMOV: any lane carries it. */
 #define WEFT_WIRE_AMOV_BYTES 256
 
 /** Longest GET: initiators split longer ones. */

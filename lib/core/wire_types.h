@@ -76,8 +76,8 @@ static inline weft_le32 weft_put_single(float f)
 
 /*
  * Bounds of the figures of interfaces and lanes; a message or an address with other figures is
- * malformed. They are ten times those of WEFT_LANES, and arithmetic within them cannot overflow. A
- * rate of 0 is unknown.
+ * malformed. The largest ones are ten times those of WEFT_LANES, and arithmetic within them cannot
+ * overflow. A rate of 0 is unknown.
  */
 #define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
 #define WEFT_WIRE_RATE_MAX 1e14f

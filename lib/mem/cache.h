@@ -50,7 +50,10 @@ void weft_regcache_free(struct weft_regcache *rc);
 /** Does the cache store registrations? True before the first use, which tries to start it. */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
-/** Deregister what has been invalidated. Any thread that holds none of the locks. */
+/**
+ * Deregister the entries that have been invalidated, evicted or replaced. Any thread that holds
+ * none of the locks.
+ */
 void weft_regcache_reap(struct weft_regcache *rc);
 
 /** The counters and levels of the cache. */

@@ -62,7 +62,7 @@ static struct weft_ctx_domain *domain_of(struct weft_context *ctx,
 	return &ctx->domains[iface->mem_domain - 1];
 }
 
-/* Least squares over the measurements, with decreasing weight of all but about the last 64. */
+/* Least squares over the measurements; each further one lowers the weight of all before by 1/64. */
 static void note_cost(struct weft_reg_cost *c, double bytes, double s)
 {
 	const double keep = 1 - 1.0 / 64;

@@ -172,8 +172,8 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 /*
  * Registered memory. A registration belongs to the context and has one driver state per domain
  * (mem/domain.c). Interfaces come and go with workers, so a domain's state moves to another
- * interface of the same domain when its own closes. Everything here holds the context's lock,
- * except weft_mem_lane_of() and weft_mem_access(): core/context.h has the reason.
+ * interface of the same domain when its own closes. Changes need the context's lock, or its
+ * export_lock; core/context.h names the fields that are read without.
  */
 
 /* Rights for which memory must be writable; for others it is only tried. */

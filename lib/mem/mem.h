@@ -31,7 +31,7 @@ struct weft_mem_key {
 /**
  * The keys of @p mem, one per domain whose driver has mem_key(). A domain without an open iface has
  * no key. Takes the context's lock.
- * @return number of keys written, at most @p max; WEFT_MAX_IFACES is always enough
+ * @return number of keys written, at most @p max
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
 

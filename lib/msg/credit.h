@@ -46,8 +46,8 @@ static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 
 /**
  * To be called when a message stays unmatched, after weft_credit_kept(). @return true when the peer
- * has used more than half of its window of messages. The window has not grown in that call, so the
- * pool is empty and the peer will soon have to wait.
+ * has used more than half of its window of messages. weft_credit_kept() has not enlarged the
+ * window, so the pool is exhausted, and the peer will soon have to wait.
  */
 static inline bool weft_credit_short(const struct weft_msg_ep *me)
 {
@@ -104,8 +104,8 @@ void weft_credit_fini(struct weft_msg_ep *me);
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 
 /**
- * The credit that this side grants the peer at connect. Called once per connection, before
- * CONNECTED is sent to the peer.
+ * The credit that this side grants the peer at connect: the record CREDIT of wire-up messages.
+ * Called once per connection.
  */
 void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 

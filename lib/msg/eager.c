@@ -199,7 +199,7 @@ static int eager_progress(struct weft_request *req)
 	head_whole(req, &h);
 	/*
 	 * One lane while it has room, so that order is the common case. Other lanes only when it is
-	 * full.
+	 * full, or the message is too long for it.
 	 */
 	rc = send_on(req, &h, me->am_lane);
 	for (; (rc == -EAGAIN || rc == WEFT_PROTO_NEXT) && rest; rest &= rest - 1) {

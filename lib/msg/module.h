@@ -67,7 +67,7 @@ struct weft_module {
 	void (*ep_fini)(struct weft_msg_ep *me);
 	/** The endpoint's lanes are up, or have changed. */
 	void (*ep_lanes)(struct weft_msg_ep *me);
-	/** The endpoint's protocols have changed. */
+	/** The endpoint's protocols have been chosen, or have changed. */
 	void (*ep_reset)(struct weft_msg_ep *me);
 	/**
 	 * Serve queues. data() alternates with the queue of messages, so that neither starves on a

@@ -245,8 +245,8 @@ struct weft_request {
 			struct weft_mem *mem;
 			/* memory for a copy of the buffer, or the copy */
 			void *inject;
-			struct weft_lane_comp comp; /* of every zcopy piece */
-			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
+			struct weft_lane_comp comp; /* of every zcopy piece and flush */
+			uint32_t zcopies; /* completions to come: zcopy pieces, natives, flushes */
 			/* requested by the receiver, and not handed to a lane yet */
 			uint32_t pulls;
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */

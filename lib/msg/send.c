@@ -402,8 +402,8 @@ int weft_tx_announce(struct weft_request *req)
  * Does a long message over stream_reads belong to a stream? Copies through the lane occupy both
  * cores, while a read by the kernel occupies only the receiver's. So a single message is faster by
  * copies, and several at once are faster by reads, even more so if both ends send. A message is of
- * a stream if an announced one is under way, or if it is not the first since the last progress
- * call.
+ * a stream if an announced or synchronous one is under way, or if it is not the first since the
+ * last progress call.
  */
 static bool in_stream(struct weft_msg_ep *me)
 {

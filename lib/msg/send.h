@@ -20,7 +20,7 @@ int weft_tx_uncredited(struct weft_request *req);
  * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
  * hardly longer: the receiver then schedules the senders. Yes also if the peer was late and can
  * read the message from this memory, or if this is faster because several messages are under way.
- * No if WEFT_RNDV_THRESH is a number.
+ * No if WEFT_RNDV_THRESH is a number or inf.
  */
 bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */

@@ -268,7 +268,7 @@ struct weft_msg_ep {
 	struct weft_ep_config *config;
 	/* the state of modules, each used by its module alone */
 	struct weft_rndv *rndv;
-	struct weft_am *am;   /* NULL = no message has ever waited */
+	struct weft_am *am;   /* NULL = no message has ever been stored */
 	struct weft_rma *rma; /* NULL = never used */
 	void **own;           /* of modules without a field here: weft_module_own() */
 };

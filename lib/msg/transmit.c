@@ -619,7 +619,7 @@ void weft_native_over(struct weft_native *n, int status)
 	n->req->send.zcopies--;
 	/*
 	 * Messages that share the lane are not counted here, so the rate is a lower bound. (The
-	 * endpoint of a lane that is down may be freed already.)
+	 * lane_ep of a lane that is down may be freed already.)
 	 */
 	if (n->dir == WEFT_DIR_TX && me->up && (me->lanes_up & 1u << n->lane) && l->lane_ep->queued)
 		weft_rate_limited(&l->load[WEFT_DIR_TX].rate);

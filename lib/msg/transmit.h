@@ -74,9 +74,10 @@ bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_
  * use its weft_stripe_pick() (rndv/pull.c).
  *
  * A piece goes to the lane that will be done with it first. The estimate is outstanding bytes /
- * measured rate + latency, plus the time by which the lane is late already (msg/state.h). A
- * lane takes no more than its window: measured rate x (two round trips + 1 ms), at least 64 KiB, at
- * most WEFT_RNDV_WINDOW. A put or get that only one lane can do has no window but the device's.
+ * measured rate + latency, plus the time by which the lane is late already (msg/state.h). A lane
+ * takes no more than its window: measured rate x (two measured round trips + twice the latency + 1
+ * ms), of which the 1 ms adds at most 1 MiB. The window is at least 64 KiB, at most
+ * WEFT_RNDV_WINDOW. A put or get that only one lane can do has no window but the device's.
  */
 
 /** Input of the choice of a lane. */

@@ -50,8 +50,8 @@ static void add_term(struct weft_curve *cv, const struct weft_term *term, const 
 	struct weft_term *t;
 
 	/*
-	 * A term without cost explains nothing. More terms than fit would be a bug; the sum stays
-	 * correct.
+	 * A term without cost explains nothing. More terms than fit would be a bug; the last term
+	 * then has the cost of the others, too.
 	 */
 	if (!(term->f.c > 0) && !(term->f.m > 0))
 		return;

@@ -54,8 +54,7 @@ struct weft_request;
  * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, as
  * one small number that is the index of its array. Host memory is the only memory type so far;
  * another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to
- * compute. For others the number is computed once per operation, at the cost of a hash; no two
- * types collide.
+ * compute. For others weft_buf_make() computes the number once per operation.
  */
 typedef uint8_t weft_buf;
 
@@ -268,7 +267,7 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 
 /**
  * The size from which zero-copy pays: the setting, or where the copy takes as long as
- * WEFT_COST_ZCOPY.
+ * WEFT_COST_ZCOPY, at most #WEFT_ZCOPY_MOST.
  */
 size_t weft_cost_zcopy_from(const struct weft_model *m);
 
@@ -336,7 +335,7 @@ int weft_rndv_cost_get(const struct weft_model *m, const struct weft_proto_key *
 int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		       struct weft_curve *cv);
 
-/* The other headers of this folder that others may use. */
+/* Files that include this header get the choice of protocols with it. */
 #include "proto/select.h"
 
 #endif /* WEFT_PROTO_H */

@@ -122,7 +122,8 @@ struct weft_proto_bounds {
  * @param why  gets the reason when there is no protocol for some sizes: which lanes are missing;
  *   may be NULL
  * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH
- * when lanes are missing for some sizes; then sel->num is 1 and its protocol NULL
+ *   when lanes are missing for some sizes, -ENOSPC when there are more than WEFT_PROTO_RANGES
+ *   ranges; then sel->num is 1 and its protocol NULL
  */
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);

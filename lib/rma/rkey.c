@@ -106,7 +106,7 @@ static int check_blob(const void *blob, size_t length)
 	return 0;
 }
 
-/* Native keys are small numbers, which are valid only for the worker that made them. */
+/* Native keys are small numbers, valid only for workers of the context that made them. */
 static void take_native(struct weft_rkey *rkey, const struct weft_wire_rkey *head)
 {
 	const struct weft_wire_rkey_domain *d = (const void *)(head + 1);

@@ -3,12 +3,12 @@
  * Which bytes are requested next. msg/transmit.h chooses the lane.
  *
  * Bytes requested over a lane are its load (msg/state.h). At most a window is outstanding: the
- * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every
- * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
- * becomes slow delays little. A port has a window for all its senders (rndv/rndv.h), and a
- * worker a limit for all its peers (base/pacing.h). With many senders the receiver decides how much
- * comes at a time, and serves them in turn, piece by piece (rndv/rndv.c). Peers that do not
- * deliver occupy neither.
+ * bytes that the lane carries in a few round trips and WEFT_LOAD_SLACK, at its measured rate
+ * (msg/transmit.h). So every lane is busy, but has no more than about a millisecond of work beyond
+ * its round trips. A lane that becomes slow therefore delays little. A port has a window for all
+ * its senders (rndv/rndv.h), and a worker a limit for all its peers (base/pacing.h). With many
+ * senders the receiver decides how much comes at a time, and serves them in turn, piece by piece
+ * (rndv/rndv.c). Peers that do not deliver occupy neither.
  */
 
 #include <errno.h>

@@ -85,12 +85,11 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	  "Bytes now that were requested and have not come.") \
 	X(pulls->stalled, "rndv.outstanding_stalled",         \
 	  "Bytes now that were requested and do not come: their peers are stalled.")
-#define COUNTERS(X)                                                      \
-	X(pulls->stalls, "rndv.peers_stalled",                           \
-	  "Times that a peer sent nothing of the bytes "                 \
-	  "requested.")                                                  \
-	X(mw->rndv->waits, "rndv.port_waits",                            \
-	  "Times that a peer's messages waited in the queue of a port.") \
+#define COUNTERS(X)                                                               \
+	X(pulls->stalls, "rndv.peers_stalled",                                    \
+	  "Times that a peer did not deliver a quarter of its requests in time.") \
+	X(mw->rndv->waits, "rndv.port_waits",                                     \
+	  "Times that a peer's messages waited in the queue of a port.")          \
 	X(mw->rndv->lates, "rndv.port_late", "Pieces requested that did not come in time.")
 
 /* clang-format off */
@@ -549,8 +548,8 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_
 
 /*
  * The port is full, and endpoints wait: are its oldest requests late? A peer that has delivered
- * something in the meantime gets as much time as at the worker's limit (WEFT_SHARE_STALL): single
- * bytes are not enough.
+ * something in the meantime gets WEFT_SHARE_STALL in addition and no more: single bytes are not
+ * enough.
  */
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {

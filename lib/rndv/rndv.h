@@ -73,10 +73,10 @@ struct weft_rndv_port;
 #define WEFT_PULL_SLACK_MIN 2000u        /**< ns; least slack */
 #define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack */
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
-#define WEFT_PULL_SPAN 1000000u          /**< ns; shortest span; also twice round trip and slack */
-#define WEFT_PULL_LOW 8000000u           /**< ns; see above */
-#define WEFT_PULL_LATE 200000u           /**< ns; late = this beyond 4 times round trip and slack */
-#define WEFT_PULL_USERS 2u               /**< lanes that may have a piece beyond the window */
+#define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
+#define WEFT_PULL_LOW 8000000u  /**< ns; see above */
+#define WEFT_PULL_LATE 200000u  /**< ns; late = this beyond 4 times round trip and slack */
+#define WEFT_PULL_USERS 2u      /**< lanes that may have a piece beyond the window */
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */
@@ -289,7 +289,7 @@ struct weft_fetch {
 	bool over;    /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
-	uint32_t native;      /**< lanes with native reads */
+	uint32_t native;      /**< lanes that read natively */
 	struct weft_rndv_offer offer;
 };
 

@@ -573,7 +573,7 @@ static int rts_progress(struct weft_request *req)
 		return -EAGAIN; /* CREDIT kicks the queue */
 	flags = weft_head_rts(req, &h);
 	h.length = (uint16_t)(h.length + rndv_offer(req, flags, h.bytes + h.length));
-	/* No data of this endpoint must arrive before the RTS: any lane with room may carry it. */
+	/* The receiver restores the order of messages, so any lane with room may carry the RTS. */
 	if (weft_tx_envelope_any(req->me, h.id, h.bytes, h.length))
 		return -EAGAIN;
 	weft_tx_take_seq(req, false);

@@ -414,7 +414,7 @@ void weft_rx_queue(struct weft_message *msg)
  * such a receive without a connection.
  *
  * A source without endpoints stays while it has messages or receives. Whether it has any is checked
- * when the table is full, so that messages need no counter.
+ * when the table has twice the entries that the last check left, so that messages need no counter.
  */
 
 #define SWEEP_LEAST 16u /* sources, before unused ones are looked for */

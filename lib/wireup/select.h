@@ -52,9 +52,10 @@ double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_addre
 
 /**
  * Pairs that can carry wire-up, best first. Pairs that carry only wire-up (WEFT_LANE_F_CONTROL)
- * come after all others, and only if there is a lane for them to connect. The order is by lowest
- * latency, then highest bandwidth, then lowest numbers. Pairs of ifaces that no earlier pair uses
- * come first, so that one dead iface does not cost many attempts.
+ * come after all others, and only if there is a lane for them to connect, or with any_control. The
+ * order is: inside the host first, then lowest latency, then highest bandwidth, then lowest
+ * numbers. Pairs of ifaces that no earlier pair uses come first, so that one dead iface does not
+ * cost many attempts.
  * @return number of pairs
  */
 unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out,

@@ -168,8 +168,8 @@ enum weft_lane_life {
 	WEFT_LANE_USED,       /* or not attached yet */
 	WEFT_LANE_SUSPECTED,  /* it may be dead: check whether another lane is alive */
 	WEFT_LANE_CLOSING,    /* stopped here; the peer's receive state is not known */
-	WEFT_LANE_GONE,       /* both ends have the other's receive state; no connection */
-	WEFT_LANE_CONNECTING, /* leader: its connection is being made again */
+	WEFT_LANE_GONE,       /* this end has the peer's receive state; no connection */
+	WEFT_LANE_CONNECTING, /* its connection is being made again: leader; with LANE_LINK both */
 	WEFT_LANE_ATTACHING,  /* leader: ATTACH is sent */
 };
 
