@@ -71,8 +71,10 @@ static ssize_t send_post(struct fid_ep *fid, const struct wfi_post *p)
 /* ------------------------------------------------------------------ receiving */
 
 /*
- * Set where a receive or probe searches: its channel, and the process that it names, or NULL for
- * any. No connection is needed. Locked.
+ * Set where a receive or probe searches: its channel, and the endpoint that it names, if any. No
+ * connection is needed. Locked.
+ * @param[out] peer  the process of that endpoint, or NULL for any
+ * @return 0 or a negative error
  */
 static int recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 		       struct weft_op_params *params, struct wfi_peer **peer)
@@ -365,7 +367,8 @@ static void found(struct wfi_op *op, struct weft_completion *c)
 }
 
 /*
- * Programs repeat probes without end, so a probe that finds nothing detects a peer that has failed.
+ * Programs repeat probes until one finds a message. So each probe that finds nothing checks whether
+ * the peer has failed.
  * @param peer       NULL: the probe is for messages of any process
  * @param[out] dead  negative libfabric error: the peer has failed, and there is no message; or 0
  * @return as weft_tag_probe()
