@@ -381,7 +381,7 @@ static int check_reply(struct connect *c, const struct weft_hello_reply *r)
 	return 0;
 }
 
-/* The address is authentic and readable from here on. */
+/* Replace the sealed address by its text. On success it comes from an end with the job key. */
 static int open_address(struct connect *c)
 {
 	size_t length = c->length - WEFT_GREETING_OVERHEAD;
