@@ -9,8 +9,8 @@
  * connected to itself: it receives the messages that it sends.
  *
  * A message is one object of a pool with a limit; without a free object sends return -EAGAIN. A
- * receiver that keeps a buffer keeps the object. So near the limit buffers are not offered for
- * keeping, and sends never block for good.
+ * receiver that keeps a buffer keeps the object. Once SELF_KEEP_MAX objects are kept, no buffer is
+ * offered for keeping, so sends never block for good.
  */
 
 #include <errno.h>

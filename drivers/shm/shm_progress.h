@@ -21,7 +21,7 @@ void shm_table_remove(struct shm_ep *lane_ep);
 void shm_wait_init(struct shm_iface *s);
 /** The iface closes: wait until the thread that shm_wait_init() started has ended. */
 void shm_wait_exit(struct shm_iface *s);
-/** A connection is up. @p peer_fences: the peer has no membarrier() yet */
+/** A connection is up. @p peer_fences: the peer's system has no membarrier() */
 void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
 void shm_wake(struct shm_ep *lane_ep);
 int shm_wait_fd(struct weft_lane_iface *base);

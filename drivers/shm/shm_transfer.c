@@ -351,7 +351,7 @@ static void native_cancel(struct shm_ep *lane_ep, int status)
 
 /* ------------------------------------------------------------------ messages */
 
-/* The ring is full, there is no chunk, or the lane is not up. */
+/* The ring is full, there is no chunk or no place for a completion, or the lane is not up. */
 static int send_refused(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
@@ -478,8 +478,8 @@ void shm_cancel(struct shm_ep *lane_ep, int status)
 }
 
 /*
- * Shared memory has no real zero copy: the bytes are copied into the ring and out of it. In spite
- * of that, the caller's buffer is released only when the message was delivered, as lane.h requires.
+ * Shared memory has no real zero copy: the bytes are copied into a chunk and out of it. In spite of
+ * that, the caller's buffer is released only when the message was delivered, as lane.h requires.
  */
 int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,

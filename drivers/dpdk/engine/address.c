@@ -48,7 +48,7 @@ static bool has_ip6(const struct raw_iface *iface)
 
 /*
  * Sets the bandwidth that is reported until a connection has measured it. Called again when the
- * link's speed changes.
+ * link comes up or its speed changes.
  */
 void raw_fill_numbers(struct raw_iface *iface)
 {
@@ -213,7 +213,10 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 		memcpy(buf, &w, sizeof(w));
 		return;
 	}
-	/* IPv4 address and MAC of such a lane are numbers that mean nothing to others. */
+	/*
+	 * The IPv4 address of such a lane is a number of this end only. Its MAC address is found by
+	 * neighbour discovery, or never used (UDP sockets).
+	 */
 	w.version = ADDR_VERSION_IP6;
 	w.flags = WEFT_FRAME_ADDR_F_IPV6;
 	w.ip = weft_put32(0);
@@ -230,7 +233,10 @@ struct boot_wire {
 	uint8_t prefix, queues;
 } __attribute__((packed));
 
-/* With an IPv6 address. VLAN and frame size are the reader's until the peer sends ADDRESS. */
+/*
+ * With an IPv6 address. Until the peer sends ADDRESS, the reader assumes its own frame size and no
+ * VLAN.
+ */
 struct boot6_wire {
 	uint8_t ip6[16];
 	weft_le16 udp_port;

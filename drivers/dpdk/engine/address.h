@@ -30,13 +30,13 @@ struct raw_addr {
 	uint8_t mac[6];
 	uint64_t iface_id;
 	bool six;        /* an IPv6 address, and no IPv4 address */
-	uint8_t ip6[16]; /* of this */
+	uint8_t ip6[16]; /* with `six` */
 };
 
 /*
  * Read the address of a peer of this iface. If it is an IPv6 address, ip is the number of its host.
- * @return 0; -EINVAL: of another version; -EAFNOSUPPORT: one of the two has an IPv4 address, the
- * other an IPv6 address
+ * @return 0; -EINVAL: too short, or of another version; -EAFNOSUPPORT: one of the two has an IPv4
+ * address, the other an IPv6 address
  */
 int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, struct raw_addr *a);
 void raw_get_address(struct weft_lane_iface *iface, void *buf);
@@ -56,14 +56,17 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
 void raw_fill_attr(struct raw_iface *iface);
 
-/* Also called when the speed of the link changes. */
+/*
+ * Sets the bandwidth that the iface reports: when it is opened, and when the link comes up or its
+ * speed changes.
+ */
 void raw_fill_numbers(struct raw_iface *iface);
 
 /** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
 extern const struct weft_lane_boot_ops weft_raw_boot_ops;
 extern const struct weft_lane_boot_ops weft_udp_boot_ops; /**< over UDP sockets */
 
-/** The driver's address functions, which need no open iface. */
+/** Writes an address of a raw lane as text. Needs no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_ADDRESS_H */

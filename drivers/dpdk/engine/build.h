@@ -37,7 +37,10 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 		  uint32_t len);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
-/* Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. */
+/*
+ * Fills the fields that depend on the moment at which a frame leaves: acknowledgement, order,
+ * times.
+ */
 static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 			     struct weft_frame_hdr *hdr, const struct raw_path *p, uint8_t path)
 {
@@ -81,7 +84,7 @@ void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path
 
 /*
  * Sealed connections: send a probe, if its answer has to confirm a key with which no DATA is sent.
- * If the key has changed, replace the frame for the helper (raw_farewell_enter()).
+ * If the key has changed, replace the frame that ends the connection when this process is killed.
  */
 void raw_probe_key(struct raw_conn *c);
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,

@@ -42,7 +42,10 @@ struct weft_cc_ops {
 	const char *name;
 	void (*init)(struct weft_cc *cc, const struct weft_cc_conf *conf);
 	void (*on_ack)(struct weft_cc *cc, const struct weft_cc_ack *ack);
-	/** @p bytes are known to be lost: newer frames of this path arrived. */
+	/**
+	 * @p bytes are known to be lost: a newer frame of this path arrived, or frames that left
+	 * long after over other paths.
+	 */
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
 	/**
 	 * The retransmission timer has expired, for the @p tries th time in a row. The first
@@ -55,8 +58,8 @@ struct weft_cc_ops {
 	 */
 	void (*on_spurious)(struct weft_cc *cc);
 	/**
-	 * The knowledge of the path is old: nothing was in flight for a long time, or frames timed
-	 * out while little was in flight.
+	 * The knowledge of the path is old: nothing was in flight for a long time, frames timed out
+	 * while little was in flight, or the path was bad until now.
 	 */
 	void (*on_idle)(struct weft_cc *cc);
 };

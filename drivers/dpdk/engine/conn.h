@@ -242,7 +242,7 @@ struct raw_conn {
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;   /* that the peer listens on */
-	uint16_t farewell;    /* of the port's farewell(); 0 = none */
+	uint16_t farewell;    /* slot that the port's farewell() has assigned; 0 = none */
 	uint8_t peer_queues;  /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t paths;        /* number of paths for sending */
 	bool path_busy;       /* more paths may help: full window, growing queue or losses */
@@ -293,8 +293,8 @@ static inline uint32_t raw_csum_len(const struct raw_conn *c)
 }
 
 /*
- * As raw_csum_len(), for frames that are not DATA. Such frames always have a checksum, and DATA
- * frames reserve its room, so that sizes do not depend on the agreed checksum.
+ * As raw_csum_len(), for control frames. Control frames always have a checksum, and DATA frames
+ * reserve its room, so that sizes do not depend on the agreed checksum.
  */
 static inline uint32_t raw_csum_room(const struct raw_conn *c)
 {
@@ -420,9 +420,9 @@ int raw_state_move(struct raw_conn *c);
  * The connections of an iface. Finds them by a received frame, by a HELLO, by a next hop, and by
  * the time of their next check. Assigns their indices and the generations of these.
  *
- * A connection is in by_tx_clock while frames of it are outstanding, and in by_live_clock with its
- * next keepalive or handshake step: an idle connection costs its share of keepalives and nothing
- * else.
+ * A connection is in by_tx_clock while frames of it are outstanding or its paths are probed, and in
+ * by_live_clock with its next keepalive or handshake step: an idle connection costs its share of
+ * keepalives and nothing else.
  *
  * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
  * own, which stop while the worker does not poll (engine/liveness.h), and virtual time in the
@@ -438,7 +438,7 @@ struct raw_ref {
 	struct raw_conn *conn; /* NULL = free */
 };
 
-/* The peer of the last ended connection of an index. A half-open one had not been established. */
+/* The peer of the last ended connection of an index. `half`: that connection had not been up. */
 struct raw_gone {
 	uint32_t ip;
 	uint8_t mac[6];
@@ -452,15 +452,15 @@ struct raw_gone {
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
 /*
- * A connection that was made for a HELLO of this one's connection, or NULL. With @p after the next
- * such connection: HELLOs with other offers have some of their own.
+ * Finds a connection that was made for HELLO @p h, or for another HELLO of the same connection of
+ * the peer; NULL = none. With @p after the next one: each offer of keys makes a connection.
  */
 struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h,
 				 const struct raw_conn *after);
 /* Enters a connection that the peer has initiated: the peer's numbers are known and constant. */
 void raw_table_hello_add(struct raw_conn *c);
 void raw_table_hello_remove(struct raw_conn *c);
-/* While a connection is up, it is in the list of its next hop. */
+/* A connection is in the list of its next hop from RAW_UP on, until it fails or is freed. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
 /*

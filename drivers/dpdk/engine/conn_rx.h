@@ -39,13 +39,17 @@ struct raw_rx {
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
-	bool data_received;     /* DATA was received since the last zero-copy send */
-	uint8_t echo_wait;      /* DATA frames without an echo before the next one with an echo */
-	uint8_t echo_missed;    /* frames received at an unknown time */
-	uint8_t echo_requested; /* frames received at an unknown time that request an ACK */
-	uint8_t mark_acks;      /* number of further ACKs that report marks */
-	uint8_t reply_path;     /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
-	uint32_t first;         /* the peer's first sequence */
+	bool data_received; /* DATA was received since the last zero-copy send */
+	uint8_t echo_wait;  /* DATA frames without an echo before the next one with an echo */
+	/* frames in a row whose time of arrival was too rough for an echo */
+	uint8_t echo_missed;
+	/*
+	 * frames of rough arrival times that request an ACK: each fourth gets an echo all the same
+	 */
+	uint8_t echo_requested;
+	uint8_t mark_acks;  /* number of further ACKs that report marks */
+	uint8_t reply_path; /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
+	uint32_t first;     /* the peer's first sequence */
 	struct weft_rxwin win;
 
 	/* Few frames touch these. */
@@ -57,7 +61,10 @@ static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "lin
 
 /** The peer's first sequence is known: nothing is received yet. */
 void raw_rx_init(struct raw_rx *rx, uint32_t first);
-/** Nothing has been received for a long time: frees the ring of received sequences. */
+/**
+ * Nothing has been received for a long time: frees the ring of received sequences, unless a
+ * sequence before the newest is missing.
+ */
 void raw_rx_idle(struct raw_rx *rx);
 /** The connection is over: leaves iface->ack_list, frees memory. */
 void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx);
@@ -126,8 +133,8 @@ static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct
 }
 
 /**
- * Fills the acknowledgement and the echo, which are valid from the moment a frame leaves. An echo
- * costs reading the clock, so most DATA frames have none.
+ * Fills the acknowledgement and the echo, which depend on the moment at which a frame leaves. An
+ * echo costs reading the clock, so most DATA frames have none.
  */
 static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 				struct weft_frame_hdr *hdr)

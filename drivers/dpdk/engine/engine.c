@@ -182,7 +182,10 @@ acks:
 	return n + !TAILQ_EMPTY(&iface->tx_list);
 }
 
-/* Timestamps are still valid here: the worker calls this directly after progress(). */
+/*
+ * The worker calls this at the end of progress(), when `now` is still valid, and after sends with
+ * WEFT_WORKER_F_SEND_NOW, when `now` is that of the last progress().
+ */
 static void raw_tx_flush(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -566,7 +569,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->tx_clock = 1000000000ull;
 	iface->live_clock = 1000000000ull;
 	iface->next_tx_clock = RAW_NEVER;
-	/* The port is polled soon: its link may have come up since the query above. */
+	/* The port is polled soon: its link may come up after this query. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
 	iface->look_at = iface->port->ops->look ? iface->live_clock + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_live_clock = iface->look_at;

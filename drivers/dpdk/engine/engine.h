@@ -60,11 +60,15 @@ struct weft_raw_conf {
 	/** static neighbours, whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
 	const struct weft_lane_neigh *neigh;
 	unsigned int num_neigh;
-	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_LANE_UDP_PORT */
+	/** ours, if port->udp_port is 0; 0 = open->conf->udp_port, else WEFT_LANE_UDP_PORT */
 	uint16_t udp_port;
-	uint8_t dscp;        /**< of all frames of connections, 0..63 */
-	bool no_ecn;         /**< frames are sent as not ECN-capable */
-	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
+	uint8_t dscp; /**< of all frames of connections, 0..63 */
+	bool no_ecn;  /**< frames are sent as not ECN-capable */
+	/**
+	 * UDP source ports per lane, <= 16; 0 = open->conf->paths. If both are 0: one, and more
+	 * while they help
+	 */
+	uint8_t paths;
 	uint16_t frame_size; /**< at most port->frame_size; 0 = that */
 	/** tests: begin sequences at first_seq, near the wrap, instead of at random */
 	bool set_first_seq;

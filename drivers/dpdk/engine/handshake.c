@@ -498,8 +498,8 @@ void raw_hs_timer(struct raw_conn *c)
 /* ---------------------------------------------------------------- responder */
 
 /*
- * One HELLO_ACK for each HELLO, which has as many bytes: the address of its sender may be another
- * host's.
+ * A HELLO gets at most one HELLO_ACK, of the HELLO's length: its source address may be forged, and
+ * this end must not flood the host with that address.
  */
 void raw_hello_answer(struct raw_conn *c)
 {

@@ -335,7 +335,7 @@ struct raw_iface {
 	bool sent_first;    /* this call sent frames between reading the clock and receiving */
 	bool slept;         /* since the last call the owner has slept, armed for wake-up */
 	uint64_t sleep_max; /* ns: the longest time that the owner meant to sleep */
-	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the present frame */
+	bool rx_l4_ok;      /* the UDP checksum of the present frame has been verified */
 	uint32_t hand_max;  /* most frames in another worker's ring when we add one */
 	bool rx_elsewhere;  /* the present frame has come to another worker's queue */
 	bool in_progress;
@@ -354,7 +354,9 @@ struct raw_iface {
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
 	struct weft_table hello; /* connections, by the peer's numbers in HELLO */
-	/* Connections that are up, by the IP address of their next hop; refs_len buckets. */
+	/*
+	 * Connections that are or were up, by the IP address of their next hop; refs_len buckets.
+	 */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
 	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */

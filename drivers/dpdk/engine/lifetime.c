@@ -276,8 +276,8 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 }
 
 /*
- * The connection sends and delivers nothing more. Completions get the error. The event is the last
- * callback.
+ * The connection sends and delivers nothing more. Completions of zero-copy sends get the error. The
+ * callers end the flushes, and then report the event.
  */
 static void go_down(struct raw_conn *c, int error)
 {
@@ -428,8 +428,8 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 #define COOKIE_NS 8000000000ull
 
 /*
- * The source of a HELLO. The frames of an address behind a router may come from several of its
- * MACs.
+ * The source of a HELLO. Frames from behind a router may come from several MACs of the router, so
+ * with IP the MAC stays 0.
  */
 struct source {
 	uint8_t mac[6];

@@ -107,7 +107,10 @@ void raw_mtu_init(struct raw_conn *c);
 int raw_mtu_search_alloc(struct raw_conn *c);
 /* The longest message that now fits one frame. */
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
-/* This frame was lost RAW_MTU_TRIES times: its size may be the cause. */
+/*
+ * This frame was lost RAW_MTU_TRIES times, or ICMP reports a frame that was too long: its size may
+ * be the cause.
+ */
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
 /** Start the next round of a search, also while connecting: its probes leave. */
 enum weft_mtu_result raw_mtu_round(struct raw_conn *c);

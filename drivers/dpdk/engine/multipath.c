@@ -257,7 +257,8 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 /*
  * Finds frames that are outstanding although frames that left long after them over other paths have
  * arrived. They are lost, and a path on which several in a row are lost is bad. Without this check
- * the newest frame of a path would never be detected, as no frame of the same path overtakes it.
+ * only the timer would detect the loss of a path's newest frame, as no frame of the same path
+ * overtakes it.
  */
 static bool find_silent_paths(struct raw_conn *c)
 {

@@ -109,7 +109,9 @@ void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
 /** A path has another port, and an answer has arrived over it. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);
-/** The path has another port: probe soon whether it carries frames from here. */
+/**
+ * The path has another port. If the path is bad, probe at once whether it carries frames from here.
+ */
 void raw_multi_probe_soon(struct raw_conn *c, uint8_t k);
 /** Probes to paths that are due, by tx_clock. */
 void raw_multi_timer(struct raw_conn *c);

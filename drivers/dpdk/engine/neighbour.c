@@ -92,9 +92,9 @@ bool raw_hello_mac_known(struct raw_conn *c)
 }
 
 /*
- * To be called for each ARP frame, since each may be the awaited one. HELLOs that have been
- * answered get no other HELLO_ACK: a sender of ARP frames would make this end flood another host.
- * The list has RAW_HALF_OPEN_MAX entries at most.
+ * To be called for each ARP frame that is accepted, since each may be the awaited one. HELLOs that
+ * have been answered get no other HELLO_ACK: a sender of ARP frames would make this end flood
+ * another host. The list has RAW_HALF_OPEN_MAX entries at most.
  */
 static void hello_mac_learned(struct raw_iface *iface)
 {
@@ -624,9 +624,9 @@ static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
 }
 
 /*
- * May a short ICMP quote of @sender cause a search? Any host can forge such quotes, also with other
- * hosts' source addresses. Each bucket of senders has a rate of its own, so that one sender can't
- * use up the rate of all senders.
+ * May a short ICMP quote of @p sender cause a search? Any host can forge such quotes, also with
+ * other hosts' source addresses. Each bucket of senders has a rate of its own, so that one sender
+ * can't use up the rate of all senders.
  */
 static bool may_look(struct raw_iface *iface, uint32_t sender)
 {
@@ -663,8 +663,8 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
 }
 
 /*
- * The connection of the frame that did not arrive. If its lane header is quoted, that must match as
- * a whole.
+ * The connection of the frame that did not arrive. If its lane header is quoted, the header's
+ * connection and token must match.
  */
 static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -687,7 +687,7 @@ static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_f
  * The kernel of a peer with a socket reports an unreachable port as soon as the peer's process is
  * gone, but not while the process is stopped. The report counts if the peer's own address sent it,
  * and if it quotes the connection's token. It ends the connection when the queries that it starts
- * have no answer. Anything unsealed ends no connection with a job key.
+ * have no answer. On an interface with a job key no unsealed frame ends a connection.
  */
 static bool is_refused(const struct raw_conn *c, const struct weft_frame_view *v)
 {

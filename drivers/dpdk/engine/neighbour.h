@@ -35,8 +35,9 @@ bool raw_hello_mac_known(struct raw_conn *c);
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /*
- * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The UDP
- * checksum is verified in any case: the IPv6 header has no checksum of its own.
+ * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The IPv6
+ * header has no checksum of its own. So the UDP checksum has to be right, unless the frame has a
+ * CRC32C or a tag.
  * @param arp  memory for v->arp
  * @return the frame's verdict
  */
@@ -60,7 +61,8 @@ void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 /* A RESET for a sealed connection: it may be forged. */
 void raw_hint_reset(struct raw_conn *c);
 /*
- * The peer has reset connection @p c: queries its other connections, which it may have lost, too.
+ * The peer has reset connection @p c, or its process is gone: queries the other connections with
+ * the same iface, which may be gone, too.
  */
 void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. @return true: the peer's process is gone: end the connection */

@@ -27,9 +27,9 @@
  *
  * - A connection may hold four times the number of free buffers (raw_share_frame()), so that some
  *   are left for the next connection. It always has a least share, whatever the others hold.
- * - A connection is stalled when its oldest frame was retransmitted without result for
- *   RAW_STALL_NS and two round trips. Its window shrinks to the least share and grows again by each
- *   acknowledged frame. The window of a peer that acknowledges a frame now and then stays small.
+ * - A connection is stalled when the retransmission timer's tries had no result for RAW_STALL_NS
+ *   and two round trips. Its window shrinks to the least share and grows again by each acknowledged
+ *   frame. The window of a peer that acknowledges a frame now and then stays small.
  * - When buffers are short, those of stalled connections are taken back: their frames are copied to
  *   the heap, from which they are retransmitted. That memory has a limit for all connections;
  *   beyond it frames stay in their buffers.
@@ -351,9 +351,9 @@ void raw_flushes_end(struct raw_tx *tx, int status)
  * The lifetime of a zero-copy message.
  *
  * The pieces share one counter (shinfo). It reaches zero when the slot has released the frame (the
- * peer acknowledged, or the lane failed) and the NIC has released it; only then the memory belongs
- * to the user again. That may happen inside a tx_burst() of another connection, so the callback
- * only queues, and completions run in progress().
+ * peer acknowledged, or the lane failed) and the NIC has released it; then the memory belongs to
+ * the user again. That may happen inside a tx_burst() of another connection, so the callback only
+ * queues, and completions run in progress().
  *
  * PMDs of NICs free sent mbufs when descriptors run short, which never happens if nothing more is
  * sent. The tx_done() of such a port (WEFT_FRAME_PORT_REG) reports whether the NIC has read all

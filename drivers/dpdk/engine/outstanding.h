@@ -109,7 +109,10 @@ static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 
 bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n);
 void raw_share_init(struct raw_iface *iface);
-/* The oldest frame was retransmitted, since the peer is silent. @p rtt: ns of a round trip */
+/*
+ * The peer is silent, although the oldest frame was retransmitted, or an acknowledgement was
+ * requested. @p rtt: ns of a round trip
+ */
 void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt);
 void raw_share_acked(struct raw_iface *iface, struct raw_tx *tx, unsigned int acked);
 void raw_share_take_back(struct raw_iface *iface);

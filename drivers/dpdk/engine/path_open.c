@@ -411,7 +411,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 /*
  * The number of paths that carry new frames, if no number is configured: one, until trials
  * (engine/rules.h) show that more help. A trial costs some frames. It is made while the window
- * keeps frames back, and less often after each failure.
+ * holds frames back, a queue grows or frames are lost, and less often after each failure.
  */
 
 #define PAIR_NS 50000u           /* between two pairs, or half a round trip if that is longer */

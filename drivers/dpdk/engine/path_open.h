@@ -35,7 +35,7 @@ bool raw_multi_can_open(const struct raw_conn *c);
 /** Search a port for one more path, unless a search is in progress; at either end. */
 void raw_path_open(struct raw_conn *c);
 
-/** Initiator, now and then: opens a path in reserve if it is time. */
+/** Initiator, now and then: opens a path in reserve if the connection has had traffic. */
 void raw_path_reserve(struct raw_conn *c);
 void raw_path_open_timer(struct raw_conn *c);
 

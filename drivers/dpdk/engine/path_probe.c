@@ -31,8 +31,8 @@
  * accepted: then frames pass through the other worker, the lane is slower and depends on that
  * worker's polling, and a warning reports it.
  *
- * All further paths are searched at once. A path is left out if none of its probes is answered
- * although small frames over path 0 are: then a device on the path drops it.
+ * All further paths are searched at once. If no probe of a path is answered although small frames
+ * over path 0 are, a device drops that path's frames: this path and those behind it are left out.
  */
 
 /*

@@ -108,7 +108,7 @@ static void tail_answered(struct raw_conn *c)
 		timer_late(c, age);
 }
 
-#define RESERVE_TRIES 2u /* a frame that was lost more often is sent over a path in reserve */
+#define RESERVE_TRIES 2u /* a frame that was lost more often may take a path in reserve */
 
 /*
  * Copies a frame to a new buffer, since the NIC may still read the first one. User memory is
@@ -154,7 +154,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 	return false;
 }
 
-/* Retransmit the frame unchanged. @return 0, or -EAGAIN without side effect */
+/* Retransmit the frame in one piece. @return 0, or -EAGAIN without side effect */
 static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	struct raw_path *p = &c->path[path];
@@ -495,9 +495,10 @@ static bool has_space(const struct raw_conn *c)
 }
 
 /*
- * Acknowledgements of its neighbours do not delay the probe of a frame that they show as missing,
- * or that is one of the last: the wait began when the frame was sent. A little time is left for the
- * acknowledgement that may follow this one. Where round trips vary, the frame may only be late.
+ * Arms the timer after an acknowledgement. While few frames are outstanding, too few follow a lost
+ * one to reveal it. So the wait for the tail probe then begins when the last outstanding frame was
+ * sent, and not with this acknowledgement. A little time is left for the acknowledgement that may
+ * follow this one. Where round trips vary, the wait is longer: the frame may only be late.
  */
 static void timer_acked(struct raw_conn *c)
 {

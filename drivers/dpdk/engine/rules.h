@@ -20,7 +20,8 @@
 /** between two tries, backoff included; longer only where the first timeout is longer */
 #define WEFT_RTO_MAX 50000000ull
 #define WEFT_RTO_INITIAL 5000000ull /**< before the first sample; longer on long paths */
-#define WEFT_RTO_ROOF 3000000000ull /**< ns of 32 bits, whatever the peer echoes */
+/** limit of a first timeout: wrong echoes of the peer may give any round trip */
+#define WEFT_RTO_ROOF 3000000000ull
 #define WEFT_RTT_FIRST_MAX 1000000000u
 #define WEFT_PROBE_MIN 200000ull /**< a tail probe is not sent earlier */
 
@@ -60,11 +61,12 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 
 /*
  * Loss detection as in RACK, for each path: a frame is lost when it has been in flight for a round
- * trip and several later frames **of the same path** have arrived. Frames of other paths do not
- * count.
+ * trip and a quarter, and a frame that left several frames later **over the same path** has
+ * arrived. Frames of other paths do not count.
  */
 
-#define WEFT_LOSS_REORDER 3u      /**< frames sent later that may overtake, at first */
+/** distance in send orders by which a frame may overtake, at first */
+#define WEFT_LOSS_REORDER 3u
 #define WEFT_LOSS_REORDER_MAX 64u /**< the limit, which grows with each needless retransmission */
 
 /** The state of one path. */
@@ -107,8 +109,8 @@ static inline uint64_t weft_loss_timeout(const struct weft_rtt *r)
 }
 
 /**
- * Newer frames of its path have arrived and this one has not: it is lost once weft_loss_timeout()
- * has passed.
+ * A frame that left `reorder` frames later over the same path has arrived, and this one has not: it
+ * is lost once weft_loss_timeout() has passed.
  */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 {

@@ -2,8 +2,9 @@
 /**
  * @file engine/sealed.h
  * Sealed connections (doc/sealing.md). The engine builds, keeps and reads plain frames. A frame of
- * a sealed connection is sealed into a buffer of its own when it leaves, and a received one is
- * opened into a buffer of its own before any field of it is used.
+ * a sealed connection is sealed into a buffer of its own when it leaves. A received frame is opened
+ * before any field is used but those that find its connection. A buffer that other processes can
+ * write to is copied for that.
  */
 #ifndef WEFT_ENGINE_SEALED_H
 #define WEFT_ENGINE_SEALED_H

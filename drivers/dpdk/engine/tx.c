@@ -48,7 +48,10 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/* May another frame be sent? A refusal is counted, and clears tx_room if the window is full. */
+/*
+ * May another frame be sent? A full window or a share used up is counted; a full window clears
+ * tx_room.
+ */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = raw_tx_outstanding(&c->tx);
@@ -378,8 +381,8 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 }
 
 /*
- * The length is known only after packing, so the message gets a frame of its own. If the message is
- * small, the frame stays open for others.
+ * The length is known only after packing, so the message begins a frame. If the message is small,
+ * the frame stays open for others.
  */
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {

@@ -5,8 +5,8 @@
  * flight on the connection; the time of the next frame, where a window is smaller than a few
  * frames; and requests for immediate acknowledgement.
  *
- * With a fixed window (c->tx.cc NULL) no function of this file is called per frame. With a large
- * window there is one call for each round trip that is sampled.
+ * With a fixed window (c->tx.cc NULL) a frame costs only the comparison in raw_window_sent(). With
+ * a large window there is one call for each round trip that is sampled.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
@@ -31,7 +31,10 @@ int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
 int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_tx *tx);
 
-/** Called when win_bytes are in flight (0 with pacing). @return true: a frame may leave now */
+/**
+ * Called when win_bytes are in flight; with pacing, or while lost frames wait, win_bytes is 0.
+ * @return true: a frame may leave now
+ */
 bool raw_window_paced(struct raw_conn *c);
 /** The rest of raw_window_sent(), once c->tx.cc_left is used up. */
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
@@ -55,9 +58,8 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 /** A frame that was taken for lost is acknowledged before it was retransmitted. */
 void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
 /**
- * An acknowledgement was processed that has a round trip, or the window holds frames back.
- * c->tx.cc_acked is the number of bytes acknowledged since the last call. Between two calls the
- * window holds no frame back.
+ * An acknowledgement was processed that has a round trip, or the window holds frames back. Other
+ * acknowledgements only add their bytes to c->tx.cc_acked, which the next call reports.
  * @param hdr     of the acknowledgement: it names the frame that @p rtt (ns; 0 = none) was measured
  * with
  * @param before  bytes that were in flight

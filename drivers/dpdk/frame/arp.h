@@ -155,7 +155,7 @@ struct weft_arp_hint {
 bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 		   struct weft_arp_hint *hint);
 
-/** Has an iface that shares the table requested @p ip? */
+/** Has an iface that shares the table requested @p ip, or is it a static neighbour? */
 bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 
 /** The number of requests for @p ip without a reply so far. */

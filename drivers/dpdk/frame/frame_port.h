@@ -95,9 +95,9 @@ struct weft_path_choice {
  * choice->peer_port, and the peer answers with both exchanged.
  *
  * Path 0 has the port on which this end listens, if neither end hashes. The others walk through the
- * range in an order that the token determines, so no two paths of a connection get the same port.
- * They take the ports whose answers hash to our queue. After all have been offered, a second round
- * takes any port, since the driver's report of the hash may be wrong.
+ * range in an order that the token determines, so no port comes twice in a round. They take the
+ * ports whose answers hash to our queue. After all have been offered, a second round takes any
+ * port, since the driver's report of the hash may be wrong.
  *
  * @param cursor  of the connection, begins at 0
  */
@@ -183,7 +183,8 @@ struct weft_frame_port_ops {
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
 	 * Send frames that the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX
-	 * queues). Called on idle progress and by timers; may be NULL.
+	 * queues). Called while progress is idle, before the owner sleeps, and when a connection
+	 * ends. May be NULL.
 	 */
 	void (*tx_kick)(struct weft_frame_port *port);
 	/**
@@ -206,7 +207,8 @@ struct weft_frame_port_ops {
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
 	 * The next event of the port since the last call. Called again until it returns NOTHING.
-	 * Called when `event` is set, and a few times a second. May be NULL.
+	 * Called when `event` is set, once a second with a link, and every 0.1 s without one. May
+	 * be NULL.
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
@@ -276,8 +278,8 @@ struct weft_frame_port_ops {
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
 	/**
-	 * look() has an event to report: set inside an rx_burst() that returns no frame, and
-	 * cleared by look()
+	 * look() has an event to report: rx_burst() and tx_burst() set this, and the engine clears
+	 * it before it calls look()
 	 */
 	bool event;
 	/**

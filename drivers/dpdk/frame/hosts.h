@@ -25,7 +25,7 @@
 
 struct weft_host {
 	struct in6_addr ip;
-	uint64_t used; /* uses of the table before the last use of this host; 0 = free */
+	uint64_t used; /* number of the last use of this host, counted over all hosts; 0 = free */
 	uint32_t held; /* connections; the lane itself holds its own address */
 	uint32_t generation;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validates frames that are not plain DATA, which parse.h does inline. */
+/* Validates all kinds of frames. parse.h has a faster validation of the most frequent kind. */
 
 #include <string.h>
 

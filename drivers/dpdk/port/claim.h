@@ -18,6 +18,8 @@
  *                            was given; net_af_packet receives from all, so it claims all
  *   weft/pci/ADDRESS         a device, with its bus and name as in DPDK
  *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
+ *   weft/vdev/NAME/HASH      another virtual device that WEFT_PORTS chose; the hash is of its
+ *                            arguments
  *
  * Needs libc only: devices are chosen before the EAL starts.
  */
@@ -45,12 +47,15 @@ struct weft_claim_owner {
  * Hold @p name until the descriptor is closed. The call waits for an owner that is ending, for up
  * to 10 s. It waits for up to 1 s for an owner that does not listen, or that has ended and left the
  * descriptor to another process.
- * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not trusted;
- * another negative errno: nothing can be claimed here
+ * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it, and is not trusted
+ * or does not listen; another negative errno: nothing can be claimed here
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
-/** weft_claim() without waiting. -EAGAIN: @p owner has the name, which may soon be free */
+/**
+ * weft_claim() without waiting. -EAGAIN: @p owner has the name, but may be ending, or may have no
+ * claim to it: weft_claim() finds out
+ */
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /**
@@ -59,7 +64,7 @@ int weft_claim_now(const char *name, struct weft_claim_owner *owner);
  */
 int weft_claim_find(const char *name);
 
-/** Does a trusted owner hold the name? */
+/** Does a trusted owner hold the name? May wait as weft_claim(). */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
 /** Text such as "process 4711 (weft-perf)", "a process of another container". */

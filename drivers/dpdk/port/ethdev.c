@@ -150,7 +150,10 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 {
 	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
 
-	/* Memory, kernel and ring ports keep none of these buffers in their rings. */
+	/*
+	 * A port that copies keeps no buffer in a ring. One that passes pointers keeps them only
+	 * until the receiver reads them.
+	 */
 	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
 		rings = 0;
 	if (rx_bufs)

@@ -4,13 +4,13 @@
  * A sealed connection: frame numbers, nonces, the keys of both directions and their rotation, and
  * the replay windows. doc/sealing.md, "Frames", has the rules.
  *
- *	lane header 42 | frame number 8 | body | tag 16
+ * 	lane header 42 | frame number 8 | body | tag 16
  *
  * The tag covers everything before it. The lane header and the frame number stay readable; the body
  * is encrypted in mode WEFT_SEAL_ENCRYPT.
  *
  * A connection belongs to one thread at a time. Sealing and opening neither allocate nor read a
- * clock; a change of the peer's key, once in 2^31 frames, allocates inside libcrypto.
+ * clock; a frame with which the peer's key changes allocates inside libcrypto.
  */
 #ifndef WEFT_SEAL_SEALED_H
 #define WEFT_SEAL_SEALED_H
@@ -133,7 +133,7 @@ bool weft_sealed_unsure(const struct weft_sealed *s, uint64_t now);
 /** The exporter secret: the key of WEFT_EXCHANGE_NEXT. */
 void weft_sealed_export(const struct weft_sealed *s, uint8_t secret[WEFT_HASH_LEN]);
 
-/** The peer has acknowledged a frame that was sealed with the present key. */
+/** The peer has acknowledged a frame, or answered a probe, that was sealed with the present key. */
 void weft_sealed_confirm(struct weft_sealed *s);
 
 #endif /* WEFT_SEAL_SEALED_H */

@@ -92,7 +92,7 @@ struct weft_udp_stats {
 struct weft_udp_rx {
 	struct rte_mbuf *queue[WEFT_UDP_QUEUE];
 	uint32_t head, count;
-	/** empty buffers: the first ones are those of the next call */
+	/** empty buffers; the next call takes the last ones */
 	struct rte_mbuf *stash[WEFT_UDP_MSGS * WEFT_UDP_SEGS];
 	uint32_t stashed;
 	uint32_t seg;   /**< payload of the frames that the kernel merges; 0 = none are merged */

@@ -752,7 +752,10 @@ static uint16_t send_call(struct send_call *c, struct rte_mbuf **pkts)
 	return done;
 }
 
-/* ARP, or a frame from a port that another socket of this host has. */
+/*
+ * ARP, a frame from a port that another socket of this host has, or one to a host that has lost its
+ * number.
+ */
 static void odd_frame(struct weft_udp *u, const struct rte_mbuf *pkt)
 {
 	struct weft_udp_arp reply;
