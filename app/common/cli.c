@@ -290,7 +290,7 @@ static volatile sig_atomic_t caught;
 
 static void on_signal(int sig)
 {
-	/* A second Ctrl-C ends the process at once. */
+	/* A second signal ends the process at once. */
 	if (caught)
 		_exit(128 + sig);
 	caught = sig;

@@ -83,7 +83,7 @@ struct cli_sizes {
 int cli_sizes_parse(const char *option, const char *text, struct cli_sizes *sizes);
 void cli_sizes_free(struct cli_sizes *sizes);
 
-/** A size as text: exact where a unit divides it ("64k", "1000"). @return buf */
+/** A size as text, with the largest unit that divides it ("64k", "1000"). @return buf */
 const char *cli_size_text(uint64_t size, char *buf, size_t len);
 
 /**

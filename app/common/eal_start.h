@@ -21,7 +21,7 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 
 /**
  * No lane reached a peer: print how to get a lane. Prints only where WEFT_LANES names no lanes and
- * there is neither a DPDK port nor an RDMA device.
+ * there is no DPDK port, no RDMA device and no switch.
  */
 void eal_hint_ports(const struct weft_config *config);
 

@@ -528,7 +528,10 @@ struct oob_server {
 	uint8_t bye[OOB_HEADER + 4 + OOB_BYE_TEXT];
 };
 
-/* A client of the same program gets our greeting; while the server is busy, a BYE. */
+/*
+ * A client with a well-formed greeting gets ours, also if it is then refused; while the server is
+ * busy, it gets a BYE.
+ */
 static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
 	const struct oob_server *s = arg;
@@ -638,7 +641,10 @@ static int take_client(struct oob_server *server, oob_idle_cb idle, void *arg, s
 
 #define REFUSED_LINES 16u
 
-/* @return 0, idle's error, or -EACCES: the client does not have the key, and is refused */
+/*
+ * @return 0, idle's error, that of tls_open(), or -EACCES: the handshake has failed, and the client
+ *   is refused
+ */
 static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb idle, void *arg)
 {
 	double end = sys_seconds() + GREETING_SECONDS;

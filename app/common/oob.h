@@ -67,7 +67,7 @@ uint16_t oob_server_port(const struct oob_server *server);
  * Sleep until a peer connects that runs the same program. lib/base/tcp.h limits the number and the
  * time of clients that have not sent a valid greeting. A message reports refused clients.
  * @param idle  called at least every 100 ms; may be NULL
- * @return 0, idle's error, or a negative error after an error message
+ * @return 0, idle's error, or the error of memory or TLS, for which no message is printed
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
@@ -99,16 +99,16 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 
 /**
  * Read from the socket without waiting; complete messages are buffered for oob_recv().
- * @return 0; -ECONNRESET the peer has died; -EPROTO a malformed message. Errors are sticky
+ * @return 0; -ECONNRESET the peer has died or closed; -ETIMEDOUT its host does not answer; -EPROTO
+ *   a malformed message. Errors are sticky
  */
 int oob_poll(struct oob *oob);
 
 /**
- * Take the next message if it has arrived. A BYE instead of the expected type ends the connection
- * (-ESHUTDOWN).
+ * Take the next message if it has arrived.
  * @param[in,out] length  in: size of the buffer, out: length
- * @return 0, -EAGAIN when no message is there, -EPROTO for another type or a message that is too
- *   long, or the result of oob_poll()
+ * @return 0, -EAGAIN when no message is there, -ESHUTDOWN for a BYE instead of the expected type,
+ *   -EPROTO for any other type or a message that is too long, or the result of oob_poll()
  */
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 

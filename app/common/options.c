@@ -263,7 +263,7 @@ static void getopt_words_make(struct getopt_words *g, const struct entries *e)
 	*s = '\0';
 }
 
-/* @return APP_OK, an exit code, or -1: a text was printed */
+/* @return -1: the text was printed; or an exit code after an error message */
 static int print_text(const struct cli_command *cmd, const struct cli_option *o, const char *format)
 {
 	if (strcmp(o->name, "help") == 0) {

@@ -117,7 +117,7 @@ static void add_iface(struct check_facts *f, int fd, const struct ifaddrs *a)
 	snprintf(i->name, sizeof(i->name), "%.*s", (int)strcspn(a->ifa_name, ":"), a->ifa_name);
 	i->mtu = mtu_of(fd, i->name);
 	if (i->mtu < 68 || is_inner_bridge(i->name))
-		return; /* less than IPv4 allows: the interface is gone */
+		return; /* an MTU below the least of IPv4: it is gone */
 	i->vlan = vlan_of(fd, i->name);
 	iface_facts_read("/sys", i->name, &more);
 	i->speed = more.speed;

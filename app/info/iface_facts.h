@@ -25,10 +25,11 @@ struct iface_facts {
 	int numa;  /**< -1 = not known, or none */
 	bool up;
 	char rdma[64];            /**< RDMA device of the same NIC; "" = none */
-	bool bond;                /**< a bonding or team master */
+	bool bond;                /**< a bonding master */
 	char members[128];        /**< interfaces of a bond, separated by blanks */
 	char master[IF_NAMESIZE]; /**< bond or bridge that it is a member of; "" = none */
-	char lower[IF_NAMESIZE];  /**< the interface below a VLAN or macvlan; "" = none */
+	/** the first one below a virtual interface, as of a VLAN; "" = none */
+	char lower[IF_NAMESIZE];
 };
 
 struct iface_addr {

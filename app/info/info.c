@@ -339,7 +339,7 @@ static int print_devices(struct info *info)
 
 /* ---- options */
 
-/* Only -c, -C and -d use the configuration: without them a wrong variable is no error. */
+/* There is no configuration to set for running processes, --check and help. */
 static int option_config(void *options, const char *option, const char *value)
 {
 	if (((struct info *)options)->opts.config)
@@ -542,7 +542,10 @@ static int show(struct info *info, int eal_count, char **eal_words)
 	return ret;
 }
 
-/* Do the options need a configuration? The others work also with a wrong one. */
+/*
+ * Is the configuration read? Not for running processes, --check and help, which work also with a
+ * wrong one.
+ */
 static bool needs_config(int argc, char **argv)
 {
 	static const char *const others[] = {"--capture", "--recorder", "--metrics", "--live",

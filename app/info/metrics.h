@@ -2,9 +2,9 @@
 /**
  * @file info/metrics.h
  * Counters of running processes in Prometheus' text format: names of totals end with `_total`,
- * times are in seconds, and counters exist from the start, with 0. Every sample has the labels
- * host, program, job (of the batch system, if any) and pid.
- * weft-info --metrics --listen serves them over HTTP, for a scraper.
+ * times are in seconds, and counters exist from the start, with 0. Every sample has the label host.
+ * Those of a process also have program, job (of the batch system, if any) and pid. weft-info
+ * --metrics --listen serves them over HTTP, for a scraper.
  */
 #ifndef INFO_METRICS_H
 #define INFO_METRICS_H

@@ -153,8 +153,8 @@ static void write_data(FILE *out, const struct graph *g)
 }
 
 /*
- * Sizes where the choice changes: dotted lines down to the axis, each with its size as a label. The
- * heights of labels alternate, so that close ones do not overlap.
+ * Sizes where the choice changes: dotted lines down to the axis, each with its size as a label near
+ * the axis.
  */
 static void write_crossings(FILE *out, const struct graph *g)
 {

@@ -151,7 +151,7 @@ static double cpu_of(const struct processes *all, long pid)
 	return 0; /* the process is new */
 }
 
-/* The process that has used this CPU most, and is not @p pid; NULL: none has used it. */
+/* The process that has used this CPU most, and is not @p pid; NULL: none has used it for 50 ms. */
 static const struct process *other_on(const struct processes *before, const struct processes *after,
 				      int cpu, long pid)
 {

@@ -561,7 +561,10 @@ static int one_item(struct sim_link *l, char *text, char *why, size_t why_len)
 	return values(l, &items[i], value, why, why_len);
 }
 
-/* An item without effect, because another one is missing, is an error. */
+/*
+ * Items without effect, because another one is missing, and items that contradict each other are
+ * errors.
+ */
 static int together(const struct sim_link *l, char *why, size_t why_len)
 {
 	if ((l->queue_bytes || l->ecn_bytes) && !l->rate) {

@@ -238,8 +238,8 @@ static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t co
 }
 
 /**
- * The figures of one line, in seconds and iterations/second. An iteration of a ping-pong is a round
- * trip.
+ * The figures of one line; times are in seconds for each iteration. An iteration of a ping-pong is
+ * a round trip.
  */
 struct perf_figures {
 	uint64_t iters;

@@ -37,7 +37,7 @@ struct perf_raw {
 	uint8_t head[PERF_RAW_HEAD];
 	uint32_t ip_sum;  /**< sum of the IPv4 header with length 0 */
 	uint64_t look_at; /**< TSC: when the port is checked again */
-	bool linked;      /**< there was a link at both ends */
+	bool linked;      /**< the port has had its link */
 };
 
 /* ---- the port ------------------------------------------------------------------------------- */
@@ -170,9 +170,9 @@ static int lost(const struct perf_raw *r, const char *cause)
 }
 
 /*
- * Check for events of the port, at most ten times a second. The test ends, with an error message,
- * when the port was removed or requires a reset, or when a link that was up is lost. @return APP_OK
- * or an exit code
+ * Check for events of the port: at once if it has noticed one, else at most ten times a second. The
+ * test ends, with an error message, when the port was removed or requires a reset, or when a link
+ * that was up is lost. @return APP_OK or an exit code
  */
 static int perf_raw_look(struct perf_raw *r)
 {
@@ -436,7 +436,10 @@ static int add_message(struct run *r, uint64_t message)
 	uint32_t length;
 
 	if (r->validate) {
-		/* External buffers refer to the message: none may be in flight when it changes. */
+		/*
+		 * External buffers refer to the message: the port has all its frames before it
+		 * changes.
+		 */
 		if (flush(r))
 			return -ECANCELED;
 		perf_fill(r->tx_buf, r->size, message);

@@ -4,8 +4,8 @@
  * raw_lat and raw_bw: the performance of a lane's port without the lane's protocol. Port code,
  * frame sizes and header bytes are those of a lane; frames are sent in bursts. The sender copies
  * each payload into frames once (or passes external buffers to the port, where a lane would). The
- * receiver copies it once into a user buffer. There are no windows and no acknowledgements: lost
- * frames are not retransmitted, and raw_bw counts received bytes.
+ * receiver copies it once into a user buffer. There are no windows and no acknowledgements: raw_bw
+ * counts received bytes, and raw_lat repeats a message that gets no reply.
  */
 #ifndef APP_PERF_RAW_H
 #define APP_PERF_RAW_H

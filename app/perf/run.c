@@ -336,7 +336,10 @@ static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_sid
 	return ret;
 }
 
-/* The measure of a lane's share: bytes sent, bytes of gets, or for atomics their messages. */
+/*
+ * The measure of a lane's share: bytes sent; received bytes for gets and with -R; messages for
+ * atomics.
+ */
 static uint64_t carried(const struct perf_run *run, const struct weft_lane_info *info)
 {
 	uint64_t test = run->test;

@@ -239,7 +239,10 @@ static void flip(const struct sim_link_copy *copy, struct rte_mbuf *m)
 	sim_link_flip(copy, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 }
 
-/* A frame that is changed or duplicated is copied: a PMD may share the buffer of the original. */
+/*
+ * A frame that is cut, duplicated or gets wrong bits is copied: a PMD may share the buffer of the
+ * original. An ECN mark is set in the original.
+ */
 static void pass(struct wire *w, struct wire_dir *d, struct rte_mbuf *m,
 		 const struct sim_link_copy *copy, bool last)
 {

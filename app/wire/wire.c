@@ -60,7 +60,7 @@ static void report_links(const struct wire *w, char *buf, size_t len)
 	}
 }
 
-/* Counters of all directions that are not 0. */
+/* Counters of all directions: received and sent frames, and all others that are not 0. */
 static void report_counters(const struct wire *w, char *buf, size_t len)
 {
 	const struct wire_dir *d;

@@ -66,7 +66,7 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 
 /**
  * Take the count from the word that the peer writes, which has all 32 bits. The word may be
- * arbitrarily old: while messages carry the count, the word is not read.
+ * arbitrarily old: while messages carry the count, the peer does not write the word.
  */
 static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
 {

@@ -155,7 +155,8 @@ struct roce_chunk {
 	struct ibv_mr *mr;
 };
 
-#define POOL_FIRST 32  /* objects of the first chunk; each further chunk has twice as many */
+/* objects of the first chunk; each further one doubles the pool */
+#define POOL_FIRST 32
 #define POOL_CHUNK 512 /* at most */
 #define POOL_SKIP 65536
 

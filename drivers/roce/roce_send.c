@@ -306,7 +306,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	memcpy(&wr->sg_list[used], sge + 1, iovcnt * sizeof(sge[0]));
 	wr->num_sge = (int)(used + iovcnt);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	/* PING requests the count at once. */
+	/* The user waits for the memory, so the count is requested at once. */
 	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ACK_REQ, am_id, 0);
 	message_sent(chan, slot, u, hdr_len + (size_t)n);
 	return 0;

@@ -176,7 +176,7 @@ static uint32_t roce_ud_qkey(uint64_t iface_id)
 	return (uint32_t)(iface_id >> 32) & 0x7fffffff;
 }
 
-/* Set up the queue pair again with the same number and key, so that peers need no update. */
+/* Set up the queue pair. After a failure its number and key stay, so that peers need no update. */
 static int qp_up(struct ud_iface *u)
 {
 	struct ibv_qp_attr attr = {.port_num = (uint8_t)u->port, .qkey = u->qkey};

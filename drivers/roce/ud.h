@@ -8,9 +8,9 @@
  * A connection is a pair of random numbers, one of each end. The first datagram of a connection
  * creates the passive lane_ep at its receiver, after its sender has proven that it receives at its
  * address (ud_ep.c). The datagram is kept until the peer's Ethernet address is resolved (by the
- * kernel, in the device's thread), and is delivered then. The queue pair's key is random and part
- * of the interface's address, so the device drops datagrams of unknown senders, which lack the
- * address.
+ * kernel, in the device's thread), and is delivered then. The queue pair's key is made from the
+ * interface's random id, which is part of its address. So the device drops datagrams of unknown
+ * senders, which lack the address.
  */
 #ifndef WEFT_ROCE_UD_IFACE_H
 #define WEFT_ROCE_UD_IFACE_H

@@ -34,7 +34,10 @@ static void add_state(const struct weft_capture_state *s, weft_lane_tap_answer_c
 		cb("ended", s->why, 0, arg);
 }
 
-/* Several captures run only if each context of the program has one of its own. */
+/*
+ * The state of the newest capture, and the number of captures. There are several if the
+ * configurations of lanes name several files, or if a command has started another one.
+ */
 static void report_state(weft_lane_tap_answer_cb cb, void *arg)
 {
 	struct weft_capture_state s;
@@ -184,7 +187,7 @@ static struct weft_tap_target *tap_detach(struct weft_tap *tap)
 {
 	struct weft_tap_target *t;
 
-	/* See weft_tap_copy(). */
+	/* See target_enter(). */
 	t = atomic_exchange_explicit(&tap->target, NULL, memory_order_seq_cst);
 	notify_wanted(tap);
 	wait_until_idle(tap);
@@ -316,8 +319,8 @@ static struct weft_capture *capture_find(const char *file)
 }
 
 /*
- * The capture that a lane's configuration requests. It is made without the lock: resolving a host
- * name of a filter takes long.
+ * The options of the capture that a lane's configuration requests. The filter is made without the
+ * lock: resolving a host name takes long.
  */
 struct own {
 	struct weft_capture_options options;
@@ -334,7 +337,10 @@ static void prepare_own(struct own *own, const char *text)
 						   sizeof(own->why));
 }
 
-/* Another lane has opened the capture. Its file may have been removed since then. */
+/*
+ * A capture to this file is running already; the lane's other options are not used. Its file may
+ * have been removed since then.
+ */
 static struct weft_capture *join_running(struct weft_capture *c, struct own *own)
 {
 	weft_capture_filter_free(own->filter);

@@ -15,7 +15,7 @@
  *	capture/six.c              headers of IPv6 lanes over sockets
  *
  * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a
- * process without raw lanes has the first one, too (lib/answer.h).
+ * process without raw lanes has them, too (lib/answer.h).
  */
 #ifndef WEFT_CAPTURE_H
 #define WEFT_CAPTURE_H
@@ -49,7 +49,8 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 void weft_tap_close(struct weft_tap *tap);
 
 /**
- * Start a capture of all lanes that are in no capture, and of those that open later.
+ * Start a capture of all lanes that are in no capture, and of those that open later and whose
+ * configuration requests none.
  * @param text  as WEFT_CAPTURE
  * @return 0, or a negative errno with a sentence
  */

@@ -224,7 +224,7 @@ void weft_capture_expand(const char *name, unsigned int number, char *buf, size_
 	buf[at < size ? at : size - 1] = '\0';
 }
 
-/* "64k": digits and a unit. */
+/* "64k": digits, with or without a unit. */
 static bool to_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	static const char units[] = "kMGT";

@@ -16,8 +16,8 @@
 
 /**
  * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
- * FIFO (except root's FIFO or device), and a file that another process writes. A FIFO needs a
- * reader.
+ * FIFO (except root's FIFO or device), and a file to which another capture is being written. A FIFO
+ * needs a reader.
  * @return descriptor, or a negative errno with a sentence
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);
@@ -82,7 +82,7 @@ int weft_capture_filter_make(const char *expression, struct weft_capture_filter 
 /** Take another reference, to be freed as well. NULL is allowed. */
 struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
 void weft_capture_filter_free(struct weft_capture_filter *f);
-/** Bytes of a frame that a filter checks, at most. */
+/** Bytes that a filter checks at most, of a frame that is not contiguous. */
 #define WEFT_CAPTURE_FILTERED 2048u
 /** Do @p caplen bytes of a frame of @p len bytes match? */
 bool weft_capture_filter_takes_bytes(const struct weft_capture_filter *f, const void *data,

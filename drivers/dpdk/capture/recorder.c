@@ -24,7 +24,7 @@
 /* ---- recording ------------------------------------------------------------------------------ */
 
 #define FRAMES_MIN 128u
-/* A burst may be in progress behind head: it overwrites N of the oldest frames at most. */
+/* A burst may be in progress behind head: it overwrites this many of the oldest frames at most. */
 #define MARGIN 32u
 
 static _Atomic(struct weft_recorder *) pool[WEFT_RECORDERS];
@@ -490,9 +490,7 @@ static void setup_paths(const struct weft_lane_conf *conf)
 	atexit(weft_recorder_settle);
 }
 
-/*
- * Set the file name and the signals that write a file, from the configuration of the first lane.
- */
+/* Set the files' name or folder, from the configuration of the first lane. */
 static void recorder_setup(const struct weft_lane_conf *conf)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -307,7 +307,10 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 	for (i = 0; i < num; i++)
 		len += (uint32_t)iov[i].iov_len;
 	caplen = RTE_MIN(len, t->snaplen);
-	/* A filter expression applies to frames only. Relaxed: a hint. */
+	/*
+	 * A filter expression matches frames only: with one, no message is recorded. Relaxed: a
+	 * hint.
+	 */
 	if (!atomic_load_explicit(&t->filter, memory_order_relaxed)) {
 		r = ring_put(t->ring, caplen);
 		if (r) {

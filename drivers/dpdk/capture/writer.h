@@ -62,7 +62,7 @@ struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
 					 char *why, size_t why_len);
 /** No lane shows frames to the capture any more. Writes the remaining records. */
 void weft_capture_destroy(struct weft_capture *c);
-/** Take the lock without waiting for the writer to finish its records. */
+/** Take the lock. The writer does not write more than one round of records before. */
 void weft_capture_lock(struct weft_capture *c);
 void weft_capture_unlock(struct weft_capture *c);
 /** Add a lane as another interface. @return NULL: no memory, or too many */

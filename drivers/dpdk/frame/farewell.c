@@ -72,8 +72,8 @@ static int move_up(int fd, int least)
 }
 
 /*
- * The child ends at once, and the helper is a child of its own: the application never waits for it,
- * and gets no signal when it ends.
+ * The started process forks the helper and ends at once. So the application never waits for the
+ * helper, and gets no signal when it ends.
  */
 static int spawn(const char *path, int table, int sock, int alive)
 {

@@ -4,7 +4,7 @@
  * A sealed connection: frame numbers, nonces, the keys of both directions and their rotation, and
  * the replay windows. doc/sealing.md, "Frames", has the rules.
  *
- * 	lane header 42 | frame number 8 | body | tag 16
+ *	lane header 42 | frame number 8 | body | tag 16
  *
  * The tag covers everything before it. The lane header and the frame number stay readable; the body
  * is encrypted in mode WEFT_SEAL_ENCRYPT.
