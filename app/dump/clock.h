@@ -42,7 +42,7 @@ struct survey_file {
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */
 	uint64_t lane_frames; /**< frames of Weft */
-	uint64_t undirected;  /**< frames of Weft without a direction, after all inference */
+	uint64_t undirected;  /**< frames of Weft without a direction in the capture */
 	uint64_t too_short;   /**< frames whose lane header the capture has cut */
 	uint32_t caplen;      /**< the longest captured length of such frames */
 	struct survey_hole hole[SURVEY_HOLES];
@@ -55,7 +55,7 @@ struct survey_file {
 struct survey {
 	struct survey_file *file;
 	unsigned int num;
-	bool done;    /**< all captures were read */
+	bool done;    /**< the pass is over */
 	bool partial; /**< only the first frames of a single capture, with directions, were read */
 };
 

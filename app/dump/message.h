@@ -158,7 +158,10 @@ const char *msg_protocol(const struct msg *m);
 const char *msg_protocol_name(unsigned int protocol); /**< @p protocol: below MSG_PROTOCOLS */
 /** The time from its first frame to its last byte; 0 = it is not complete. */
 uint64_t msg_took(const struct msg *m);
-/** The time from the arrival of its announcement to the answer; 0 = not seen. */
+/**
+ * The time from the arrival of its announcement, or in the sender's capture from its sending, to
+ * the answer; 0 = not seen.
+ */
 uint64_t msg_match(const struct msg *m);
 bool msg_complete(const struct msg *m);
 /** The lane whose bytes came last. @param[out] by  ns after the lane before. @return NULL: none */

@@ -37,7 +37,7 @@ struct report_conversation {
 /** @return false: another flow represents the stream */
 bool report_conversation(const struct report *r, unsigned int flow, struct report_conversation *c);
 double report_rate(const struct trace_flow *f);
-/** Bytes in flight, averaged over the time in which there were any. */
+/** Bytes in flight on average, from the first frame until they changed last. */
 double report_flight(const struct trace_flow *f);
 
 #endif /* DUMP_REPORT_H */

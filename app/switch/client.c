@@ -138,7 +138,7 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
 
 #define VERSION 0x0200u
 /*
- * For this time after its first grants are possible, a switch accepts clients of its predecessor,
+ * Until this time after its first grants are possible, a switch accepts clients of its predecessor,
  * which try to reconnect ten times a second.
  */
 #define RECONNECT_NS 10000000000ull

@@ -478,7 +478,7 @@ void sw_ring_done(struct sw_ring *r, unsigned int n)
 bool sw_ring_sleeps(const struct sw_ring *r)
 {
 	/*
-	 * Write our index before reading its flag: the client sets the flag, then rereads the
+	 * Write our index before reading its flag: the client clears the flag, then rereads the
 	 * index.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -29,9 +29,13 @@ enum sw_drop {
 	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
 	SW_DROP_KIND,    /**< a frame of a type that this plan of addresses does not carry */
 	SW_DROP_VLAN,    /**< a VLAN tag that is not allowed (--vlan) */
-	SW_DROP_UNKNOWN, /**< for no port here, and there is no uplink */
+	SW_DROP_UNKNOWN, /**< for no port that has a process, nor for the uplink */
 	SW_DROP_FULL,    /**< the receiver has no free buffer */
-	SW_DROP_BAD,  /**< a descriptor that is in a chain, or points outside the client's memory */
+	/**
+	 * an invalid index of a ring, or a descriptor that is in a chain or points outside the
+	 * client's memory
+	 */
+	SW_DROP_BAD,
 	SW_DROP_LONG, /**< longer than the switch's MTU, or than the receiver's buffers */
 	SW_DROP_KINDS
 };

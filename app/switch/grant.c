@@ -42,7 +42,7 @@
 #define DEPTH 64
 
 #define SECOND 1000000000ull
-#define BAN_NS (10 * SECOND) /* no port for a user whose eventfd has blocked */
+#define BAN_NS (10 * SECOND) /* no port for a user whose eventfd was full or has blocked */
 /* All processes of a job connect at once; a memif client reconnects 10 times a second. */
 #define REQUESTS_PER_S 20
 #define REQUESTS_AT_ONCE 128

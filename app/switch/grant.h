@@ -18,7 +18,7 @@ void sw_unlisten(struct sw *s);
 
 void sw_grant_accept(struct sw *s, uint64_t now);
 
-/** End a grant: its connection has ended, or the port goes to another user. */
+/** End a grant: its connection has ended, or the port goes to another process. */
 void sw_grant_end(struct sw *s, unsigned int port);
 void sw_secret(const struct sw *s, unsigned int port, uid_t uid, char secret[24]);
 

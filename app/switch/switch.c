@@ -168,7 +168,7 @@ static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 
 #define UDP_PORT 9338    /* the default of lanes, which firewall rules allow */
 #define IDLE_ROUNDS 2000 /* rounds without a frame, before the thread sleeps */
-#define FILES_MAX 2048   /* descriptors of this process; threads.c relies on it */
+#define FILES_MAX 2048   /* descriptors of this process: see limit_files() */
 #define MTU_INSIDE 9000  /* MTU without an uplink */
 
 struct options {
@@ -499,7 +499,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 		return ret;
 	s->mtu = s->mtu ? s->mtu : MTU_INSIDE;
 	s->bsize = RTE_MAX(RTE_ALIGN_CEIL(s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN, 64u), 2048u);
-	/* This gives half a MiB to two MiB of buffers for each direction. */
+	/* This gives half a MiB to two and a half MiB of buffers for each direction. */
 	s->log2_ring = s->bsize > 2048 ? 8 : 9;
 	if (!s->per_user)
 		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);

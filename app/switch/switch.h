@@ -39,8 +39,9 @@ struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
-	uint64_t farewells;           /**< sent to it for processes that have ended */
-	uint64_t drop[SW_DROP_KINDS]; /**< received frames; SW_DROP_FULL: frames to it */
+	uint64_t farewells; /**< sent to it for processes that have ended */
+	/** received frames; FULL, and BAD and LONG of its buffers: frames to it */
+	uint64_t drop[SW_DROP_KINDS];
 };
 
 /* relaxed: a counter orders nothing. The one writer needs no atomic addition. */

@@ -62,10 +62,9 @@ int sw_thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pth
 
 /*
  * Wakes sleeping clients by their eventfds. A client controls its eventfd, so a write to it may
- * block. So only the wake-up thread writes, never the forwarder. A full eventfd ends its
- * connection. A client may fill its eventfd between the check and the write. The control thread
- * then interrupts the write, and a write that made the thread sleep ends the connection and bans
- * the user.
+ * block. So only the wake-up thread writes, never the forwarder. A client may fill its eventfd
+ * between the check and the write. The control thread then interrupts the write. A full eventfd,
+ * and a write that made the thread sleep, end the connection and ban the user.
  */
 
 /* A shorter sleep may be for a mutex of the kernel, which is no attack. */

@@ -47,9 +47,10 @@ const struct weft_switch_place *weft_switch_place_of(const char *resource);
 /* ---- the grant ------------------------------------------------------------------------------ */
 
 /*
- * The answer of weft-switch to a process that requests a port. The process connects
- * to the well-known socket (SOCK_SEQPACKET) and gets one grant. It owns the port as long as it
- * keeps that connection, or the memif connection that it then makes.
+ * The answer of weft-switch to a process that requests a port. The process connects to the
+ * well-known socket (SOCK_SEQPACKET) and gets one grant. It owns the port as long as it keeps that
+ * connection, or the memif connection that it then makes. A port without a memif connection for 5 s
+ * may go to another process.
  */
 
 /** The socket of a switch, unless WEFT_SWITCH contains another one. */

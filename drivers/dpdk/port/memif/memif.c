@@ -313,9 +313,9 @@ void weft_memif_ring_disarm(struct weft_memif_ring *r)
  * stops using the rings, and only then has them removed.
  *
  * A client's start fails while its server does not run, and a server that is not ready rejects it.
- * A lost connection is not made again by itself. In each case the client is started again, every
- * 100 ms. A handshake has no time limit: a server that is stopped in the middle of one continues it
- * later.
+ * A lost connection is not made again by itself. In each case the port is started again, at most
+ * every 100 ms. A handshake has no time limit: a server that is stopped in the middle of one
+ * continues it later.
  */
 
 #define RETRY_MS 100

@@ -16,7 +16,8 @@
  * descriptors in them, are passed on unchanged. When the peer leaves, only a flag changes: the
  * port's owner stops using the rings, and then has the PMD's connection removed.
  *
- * Everything here runs in the EAL's interrupt thread, except weft_memif_relay_left().
+ * Everything here runs in the EAL's interrupt thread, except weft_memif_relay_ring() and
+ * weft_memif_relay_left().
  */
 #ifndef WEFT_MEMIF_RELAY_H
 #define WEFT_MEMIF_RELAY_H
