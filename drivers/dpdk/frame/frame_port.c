@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include <rte_mempool.h>
 #include <rte_thash.h>
 
 #include "frame/frame_port.h"
+
+/* ---- steering ------------------------------------------------------------------------------- */
 
 #define QUARTER 0x4000u
 
@@ -80,4 +87,82 @@ uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, ui
 		    weft_rss_queue(ch->rss, ch->peer_ip, ch->ip, ch->peer_port, port) == ch->queue)
 			return port;
 	}
+}
+
+/* ---- pools ---------------------------------------------------------------------------------- */
+
+#define POOL_BYTES (24u << 20) /* of both pools, unless the user sets the number of buffers */
+#define FRAME_BUFS_MAX 4095u
+#define HDR_ROOM 256u
+#define HDR_BUFS 1023u
+#define HDR_PER_FRAME 3u /* a frame with user memory: header, data, CRC */
+#define HDR_BUFS_MAX 8191u
+#define CACHE 256u
+#define LATE_MAX 64u
+
+static struct rte_mempool *pool(const char *kind, const char *what, uint32_t n, uint32_t room)
+{
+	static unsigned int serial; /* opened under the context's lock, and by several contexts */
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "weft_%s_%s_%u", kind, what,
+		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, (uint16_t)room,
+				       SOCKET_ID_ANY);
+}
+
+int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf)
+{
+	uint32_t room =
+		(uint32_t)RTE_ALIGN(RTE_PKTMBUF_HEADROOM + port->frame_size, RTE_CACHE_LINE_SIZE);
+	uint32_t hdr = RTE_PKTMBUF_HEADROOM + HDR_ROOM, hdrs;
+	uint32_t per_frame = conf->no_extbuf ? 0 : HDR_PER_FRAME;
+	uint32_t each = (uint32_t)sizeof(struct rte_mbuf) + room +
+			per_frame * (hdr + (uint32_t)sizeof(struct rte_mbuf));
+
+	if (conf->frames == 0)
+		conf->frames = RTE_MIN(POOL_BYTES / each, FRAME_BUFS_MAX);
+	conf->frames = RTE_MAX(conf->frames, conf->least);
+	conf->room = room;
+	hdrs = RTE_MIN(RTE_MAX(conf->frames * per_frame, HDR_BUFS), HDR_BUFS_MAX);
+	port->pool = pool(conf->name, "frames", conf->frames, room);
+	port->hdr_pool = pool(conf->name, "hdrs", hdrs, hdr);
+	return port->pool && port->hdr_pool ? 0 : -ENOMEM;
+}
+
+/*
+ * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
+ * They are freed by a later close.
+ */
+static struct rte_mempool *late[LATE_MAX];
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_or_keep(struct rte_mempool *mp)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&late_lock);
+	for (i = 0; i < LATE_MAX; i++) {
+		if (late[i] && rte_mempool_full(late[i])) {
+			rte_mempool_free(late[i]);
+			late[i] = NULL;
+		}
+	}
+	if (mp && rte_mempool_full(mp)) {
+		rte_mempool_free(mp);
+		mp = NULL;
+	}
+	for (i = 0; mp && i < LATE_MAX; i++) {
+		if (!late[i]) {
+			late[i] = mp;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&late_lock);
+}
+
+void weft_frame_pools_free(struct weft_frame_port *port)
+{
+	free_or_keep(port->pool);
+	free_or_keep(port->hdr_pool);
 }

@@ -354,6 +354,23 @@ static inline void weft_frame_port_link_text(struct weft_frame_port *port, char 
 		port->ops->link_text(port, buf, size);
 }
 
+/* ---------------------------------------------------------------- pools */
+
+/** The pools of a port that is no port of DPDK's. */
+struct weft_frame_pools {
+	const char *name;
+	uint32_t frames; /**< buffers of a frame; 0 = by their bytes. Out: the number chosen */
+	uint32_t least;  /**< of frames */
+	bool no_extbuf;  /**< no sends from user memory */
+	uint32_t room;   /**< out: bytes of a buffer */
+};
+
+/** Make the pools of @p port, whose frame_size is set. @return 0 or -ENOMEM; then free them, too */
+int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf);
+
+/** Free the pools that exist, as soon as no buffer is in use any more. */
+void weft_frame_pools_free(struct weft_frame_port *port);
+
 /* ---------------------------------------------------------------- counters */
 
 /* Those of a port, without those of its PMD: field, visible name, meaning. */

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,20 +287,12 @@ static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_le
 
 /* ---- the port ------------------------------------------------------------------------------- */
 
-#define POOL_BYTES (24u << 20) /* of both pools, unless the user sets the number of buffers */
-#define FRAME_BUFS_MAX 4095u
 #define FRAME_BUFS_MIN (2 * WEFT_UDP_MSGS * WEFT_UDP_SEGS - 1u)
-#define HDR_ROOM 256u
-#define HDR_BUFS 1023u
-#define HDR_PER_FRAME 3u /* a frame with user memory: header, data, CRC */
-#define HDR_BUFS_MAX 8191u
-#define CACHE 256u
 
 #define LATENCY 12e-6      /* s, one way over a veth; measured for each connection */
 #define IDLE_WAIT 1000000u /* ns */
 #define SPEED 1.25e9       /* bytes/s, if the interface reports none */
 #define TX_DEPTH 512u
-#define LATE_MAX 64u
 /* The kernel's own structures for a datagram in a receive buffer, in addition to its bytes. */
 #define CHARGE 768u
 
@@ -425,37 +416,6 @@ static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb 
 #undef REPORT
 }
 
-/*
- * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
- * They are freed by a later close.
- */
-static struct rte_mempool *late[LATE_MAX];
-static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void free_or_keep(struct rte_mempool *mp)
-{
-	unsigned int i;
-
-	pthread_mutex_lock(&late_lock);
-	for (i = 0; i < LATE_MAX; i++) {
-		if (late[i] && rte_mempool_full(late[i])) {
-			rte_mempool_free(late[i]);
-			late[i] = NULL;
-		}
-	}
-	if (mp && rte_mempool_full(mp)) {
-		rte_mempool_free(mp);
-		mp = NULL;
-	}
-	for (i = 0; mp && i < LATE_MAX; i++) {
-		if (!late[i]) {
-			late[i] = mp;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&late_lock);
-}
-
 static void udp_close(struct weft_frame_port *fp)
 {
 	struct weft_udp *u = weft_udp_of(fp);
@@ -464,8 +424,7 @@ static void udp_close(struct weft_frame_port *fp)
 		weft_farewell_end();
 	sock_close(u);
 	weft_udp_rx_fini(u);
-	free_or_keep(fp->pool);
-	free_or_keep(fp->hdr_pool);
+	weft_frame_pools_free(fp);
 	free(u->fp.hosts);
 	free(u);
 }
@@ -488,39 +447,21 @@ static const struct weft_frame_port_ops udp_ops = {
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static struct rte_mempool *pool(const struct weft_udp *u, const char *kind, uint32_t n,
-				uint32_t room)
-{
-	static unsigned int serial; /* opened under the context's lock, and by several contexts */
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "weft_udp_%s_%u", kind,
-		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
-	(void)u;
-	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, (uint16_t)room,
-				       SOCKET_ID_ANY);
-}
-
 static int make_pools(struct weft_udp *u, const struct weft_udp_opts *o, char *why, size_t why_len)
 {
-	uint32_t room =
-		(uint32_t)RTE_ALIGN(RTE_PKTMBUF_HEADROOM + u->fp.frame_size, RTE_CACHE_LINE_SIZE);
-	uint32_t hdr = RTE_PKTMBUF_HEADROOM + HDR_ROOM, frames, hdrs;
-	uint32_t per_frame = o->no_extbuf ? 0 : HDR_PER_FRAME;
-	uint32_t each = (uint32_t)sizeof(struct rte_mbuf) + room +
-			per_frame * (hdr + (uint32_t)sizeof(struct rte_mbuf));
+	struct weft_frame_pools conf = {
+		.name = "udp",
+		.frames = o->rx_bufs,
+		.least = FRAME_BUFS_MIN,
+		.no_extbuf = o->no_extbuf,
+	};
 
-	frames = o->rx_bufs != 0 ? o->rx_bufs : RTE_MIN(POOL_BYTES / each, FRAME_BUFS_MAX);
-	frames = RTE_MAX(frames, FRAME_BUFS_MIN);
-	hdrs = RTE_MIN(RTE_MAX(frames * per_frame, HDR_BUFS), HDR_BUFS_MAX);
-	u->fp.pool = pool(u, "frames", frames, room);
-	u->fp.hdr_pool = pool(u, "hdrs", hdrs, hdr);
-	if (u->fp.pool && u->fp.hdr_pool)
+	if (weft_frame_pools_make(&u->fp, &conf) == 0)
 		return 0;
 	snprintf(why, why_len,
 		 "udp:%s: no memory for %u buffers of %u bytes (every lane has its own): give the "
 		 "EAL more (-m MB), or set WEFT_RX_BUFS lower",
-		 u->name, frames, room);
+		 u->name, conf.frames, conf.room);
 	return -ENOMEM;
 }
 
