@@ -38,6 +38,7 @@ DPDK = [
     ['drivers/dpdk/capture'],  # frames into files
     # ports of DPDK; a lane: connections, reliability; ports over sockets
     ['drivers/dpdk/port', 'drivers/dpdk/engine', 'drivers/dpdk/udp'],
+    ['drivers/dpdk/memif'],  # ports over memif rings of Weft's own; claims by port/
     ['drivers/dpdk'],        # the driver's table
 ]
 PROGRAMS = [
@@ -69,6 +70,7 @@ SEES = {
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
     'drivers/dpdk/udp': DRIVER,
+    'drivers/dpdk/memif': DRIVER,
     # as a program: the public interface, threads, TCP and the hash table
     'provider': API + ['lib/base/container.c', 'lib/base/container.h', 'lib/base/thread.c',
                        'lib/base/thread.h', 'lib/base/tcp.c', 'lib/base/tcp.h',

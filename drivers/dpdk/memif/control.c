@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "memif/control.h"
+
+#define VERSION 0x0200u
+#define PAGE 4096u
+
+enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
+
+/* Flag of ADD_RING: the client sends. */
+#define RING_C2S 1u
+
+struct __attribute__((packed)) hello {
+	char name[32];
+	uint16_t min_version, max_version, max_region, max_s2c, max_c2s;
+	uint8_t max_log2_ring;
+};
+
+struct __attribute__((packed)) init {
+	uint16_t version;
+	uint32_t id;
+	uint8_t mode;
+	char secret[24], name[32];
+};
+
+struct __attribute__((packed)) add_region {
+	uint16_t index;
+	uint64_t size;
+};
+
+struct __attribute__((packed)) add_ring {
+	uint16_t flags, index, region;
+	uint32_t offset;
+	uint8_t log2_size;
+	uint16_t private_size;
+};
+
+struct __attribute__((packed)) disconnect {
+	uint32_t code;
+	char text[96];
+};
+
+struct __attribute__((packed)) message {
+	uint16_t type;
+	union {
+		struct hello hello;
+		struct init init;
+		struct add_region region;
+		struct add_ring ring;
+		struct disconnect disconnect;
+		uint8_t all[126];
+	};
+};
+
+static_assert(sizeof(struct message) == 128, "memif's messages");
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll)
+{
+	*c = (struct weft_mconn){
+		.conf = conf,
+		.epoll = epoll,
+		.fd = -1,
+		.file = -1,
+		.rx = {.event = -1},
+		.tx = {.event = -1},
+	};
+}
+
+/* @param fd  passed with it; -1 = none. @return 0 or a negative error */
+static int send_message(const struct weft_mconn *c, struct message *m, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (fd >= 0) {
+		mh.msg_control = control.buf;
+		mh.msg_controllen = sizeof(control.buf);
+		cmsg = CMSG_FIRSTHDR(&mh);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	}
+	return sendmsg(c->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m) ? 0 : -errno;
+}
+
+static void forget_memory(struct weft_mconn *c)
+{
+	/* The peer has the eventfd open, too, so a close() would not remove it from the set. */
+	if (c->rx.event >= 0)
+		epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->rx.event, NULL);
+	/* Those of a server were chosen by the client. */
+	if (c->rx.event >= 0)
+		weft_foreign_fd_close(c->rx.event);
+	if (c->tx.event >= 0)
+		weft_foreign_fd_close(c->tx.event);
+	if (c->file >= 0)
+		close(c->file);
+	while (c->num_regions > 0) {
+		c->num_regions--;
+		munmap(c->region[c->num_regions].at, c->region[c->num_regions].len);
+	}
+}
+
+void weft_mconn_end(struct weft_mconn *c, const char *why)
+{
+	struct message m = {.type = T_DISCONNECT};
+	char reason[sizeof(c->why)] = "";
+
+	if (c->fd < 0)
+		return;
+	if (why) {
+		snprintf(reason, sizeof(reason), "%s", why);
+		snprintf(m.disconnect.text, sizeof(m.disconnect.text), "%s", why);
+		send_message(c, &m, -1);
+	}
+	forget_memory(c);
+	epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	/* A child of this process may have the socket open, too. */
+	shutdown(c->fd, SHUT_RDWR);
+	weft_foreign_fd_close(c->fd);
+	weft_mconn_init(c, c->conf, c->epoll);
+	memcpy(c->why, reason, sizeof(reason));
+}
+
+/* Ends the connection. @return an error, for the caller to return */
+static int refuse(struct weft_mconn *c, const char *why)
+{
+	weft_mconn_end(c, why);
+	return -EPROTO;
+}
+
+int weft_mconn_start(struct weft_mconn *c, int fd)
+{
+	struct message m = {.type = T_HELLO};
+
+	c->fd = fd;
+	c->why[0] = '\0';
+	if (!c->conf->server) {
+		c->state = WEFT_MCONN_HELLO;
+		weft_socket_refuse_fds(fd);
+		return 0;
+	}
+	c->state = WEFT_MCONN_INIT;
+	m.hello = (struct hello){
+		.name = "weft",
+		.min_version = VERSION,
+		.max_version = VERSION,
+		.max_region = WEFT_MRING_REGIONS - 1,
+		.max_log2_ring = c->conf->log2_ring,
+	};
+	return send_message(c, &m, -1) ? refuse(c, "the peer takes no HELLO") : 0;
+}
+
+/* ---- client --------------------------------------------------------------------------------- */
+
+enum { STEP_INIT, STEP_REGION, STEP_C2S, STEP_S2C, STEP_CONNECT };
+
+static size_t round_up(size_t n)
+{
+	return (n + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Both rings, then the buffers of both. The offset of a ring has 32 bits. */
+static int make_memory(struct weft_mconn *c, unsigned int log2)
+{
+	size_t ring = weft_mring_bytes(log2), bufs = round_up(2 * ring);
+	size_t each = ((size_t)1 << log2) * c->conf->bsize, len = round_up(bufs + 2 * each);
+	int fd;
+	void *at;
+
+	if (len > WEFT_MCONN_REGION_MAX)
+		return -E2BIG;
+	fd = memfd_create("weft-memif", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	c->file = fd;
+	if (ftruncate(fd, (off_t)len) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return -errno;
+	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	madvise(at, len, MADV_DONTFORK);
+	c->region[0] = (struct weft_mregion){at, len};
+	c->num_regions = 1;
+	weft_mring_make(&c->tx, c->region, 0, bufs, c->conf->bsize, log2, true);
+	weft_mring_make(&c->rx, c->region, ring, bufs + each, c->conf->bsize, log2, false);
+	c->tx.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->rx.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return c->tx.event < 0 || c->rx.event < 0 ? -errno : 0;
+}
+
+static uint8_t log2_of(const struct weft_mring *r)
+{
+	return (uint8_t)__builtin_ctz(r->size);
+}
+
+static int send_ring(struct weft_mconn *c, const struct weft_mring *r, uint16_t flags)
+{
+	struct message m = {.type = T_RING};
+
+	m.ring = (struct add_ring){
+		.flags = flags,
+		.offset = (uint32_t)((const uint8_t *)r->shm - c->region[0].at),
+		.log2_size = log2_of(r),
+	};
+	return send_message(c, &m, r->event);
+}
+
+static int send_init(const struct weft_mconn *c)
+{
+	struct message m = {.type = T_INIT};
+
+	m.init = (struct init){.version = VERSION, .id = c->conf->id, .name = "weft"};
+	memcpy(m.init.secret, c->conf->secret, sizeof(m.init.secret));
+	return send_message(c, &m, -1);
+}
+
+static int send_region(struct weft_mconn *c)
+{
+	struct message m = {.type = T_REGION};
+	int rc;
+
+	m.region = (struct add_region){.size = c->region[0].len};
+	rc = send_message(c, &m, c->file);
+	close(c->file);
+	c->file = -1;
+	return rc;
+}
+
+static int send_step(struct weft_mconn *c)
+{
+	struct message m = {.type = T_CONNECT};
+
+	switch (c->step) {
+	case STEP_INIT:
+		return send_init(c);
+	case STEP_REGION:
+		return send_region(c);
+	case STEP_C2S:
+		return send_ring(c, &c->tx, RING_C2S);
+	case STEP_S2C:
+		return send_ring(c, &c->rx, 0);
+	case STEP_CONNECT:
+		return send_message(c, &m, -1);
+	default:
+		return -EPROTO;
+	}
+}
+
+static int take_hello(struct weft_mconn *c, const struct hello *h)
+{
+	unsigned int log2 = c->conf->log2_ring;
+
+	if (h->min_version > VERSION || h->max_version < VERSION)
+		return refuse(c, "the server's version of memif is not 2.0");
+	if (log2 > h->max_log2_ring)
+		log2 = h->max_log2_ring;
+	if (make_memory(c, log2))
+		return refuse(c, "there is no memory for the rings");
+	c->state = WEFT_MCONN_STEPS;
+	return send_step(c) ? refuse(c, "the server takes no message") : 0;
+}
+
+static int client_take(struct weft_mconn *c, const struct message *m)
+{
+	if (m->type == T_HELLO && c->state == WEFT_MCONN_HELLO)
+		return take_hello(c, &m->hello);
+	if (m->type == T_ACK && c->state == WEFT_MCONN_STEPS && c->step < STEP_CONNECT) {
+		c->step++;
+		return send_step(c) ? refuse(c, "the server takes no message") : 0;
+	}
+	if (m->type == T_CONNECTED && c->state == WEFT_MCONN_STEPS && c->step == STEP_CONNECT) {
+		/* The server has set all indices to 0 before. */
+		weft_mring_open(&c->tx);
+		weft_mring_open(&c->rx);
+		c->state = WEFT_MCONN_UP;
+		return 0;
+	}
+	return refuse(c, "a message of the server does not fit the state");
+}
+
+/* ---- server --------------------------------------------------------------------------------- */
+
+static int acknowledge(struct weft_mconn *c)
+{
+	struct message m = {.type = T_ACK};
+
+	return send_message(c, &m, -1) ? refuse(c, "the client takes no message") : 0;
+}
+
+/* Takes the same time for a wrong secret and for the right one. */
+static bool same_secret(const char a[24], const char b[24])
+{
+	unsigned int diff = 0;
+
+	for (unsigned int i = 0; i < 24; i++)
+		diff |= (uint8_t)(a[i] ^ b[i]);
+	return diff == 0;
+}
+
+static int take_init(struct weft_mconn *c, const struct init *i)
+{
+	if (i->version != VERSION || i->mode != 0)
+		return refuse(c, "this server has memif 2.0 with Ethernet frames");
+	if (i->id != c->conf->id)
+		return refuse(c, "this server has another id");
+	if (!same_secret(i->secret, c->conf->secret))
+		return refuse(c, "the secret is wrong");
+	c->state = WEFT_MCONN_RINGS;
+	return acknowledge(c);
+}
+
+/*
+ * A file that could shrink would end this process with SIGBUS. Only a memfd has seals, and they are
+ * checked first: fstat() of a file of FUSE would wait for its owner.
+ */
+static bool is_sealed_memory(int fd, uint64_t size)
+{
+	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && (uint64_t)st.st_size >= size;
+}
+
+static int take_region(struct weft_mconn *c, const struct add_region *m, int fd)
+{
+	void *at;
+
+	if (m->index != c->num_regions || m->index >= WEFT_MRING_REGIONS || c->rx.shm || c->tx.shm)
+		return refuse(c, "regions are numbered, and precede the rings");
+	if (m->size == 0 || m->size > WEFT_MCONN_REGION_MAX)
+		return refuse(c, "the region is too large");
+	if (!is_sealed_memory(fd, m->size))
+		return refuse(c, "the region is no memfd that is sealed against shrinking");
+	at = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return refuse(c, "the region can't be mapped");
+	madvise(at, m->size, MADV_DONTFORK);
+	c->region[c->num_regions++] = (struct weft_mregion){at, m->size};
+	return acknowledge(c);
+}
+
+static bool is_eventfd(int fd)
+{
+	char path[32], target[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd >= 0 && readlink(path, target, sizeof(target) - 1) > 0 &&
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+/* @param fd  -1 after the ring has taken it */
+static int take_ring(struct weft_mconn *c, const struct add_ring *m, int *fd)
+{
+	bool sends = m->flags & RING_C2S;
+	struct weft_mring *r = sends ? &c->rx : &c->tx;
+
+	if (r->shm || m->index != 0)
+		return refuse(c, "a connection has one ring for each direction");
+	if (!is_eventfd(*fd) || fcntl(*fd, F_SETFL, O_NONBLOCK))
+		return refuse(c, "the ring has no eventfd");
+	if (m->log2_size > c->conf->log2_ring ||
+	    weft_mring_attach(r, c->region, c->num_regions, m->region, m->offset, m->log2_size))
+		return refuse(c, "the ring is malformed, or exceeds its region");
+	r->event = *fd;
+	*fd = -1;
+	if (sends)
+		weft_mring_disarm(r);
+	return acknowledge(c);
+}
+
+static int take_connect(struct weft_mconn *c)
+{
+	struct message m = {.type = T_CONNECTED};
+
+	if (!c->rx.shm || !c->tx.shm)
+		return refuse(c, "rings are missing");
+	weft_socket_refuse_fds(c->fd);
+	c->state = WEFT_MCONN_UP;
+	return send_message(c, &m, -1) ? refuse(c, "the client takes no message") : 0;
+}
+
+static int server_take(struct weft_mconn *c, const struct message *m, int *fd)
+{
+	if (m->type == T_INIT && c->state == WEFT_MCONN_INIT)
+		return take_init(c, &m->init);
+	if (c->state == WEFT_MCONN_RINGS && m->type == T_REGION)
+		return take_region(c, &m->region, *fd);
+	if (c->state == WEFT_MCONN_RINGS && m->type == T_RING)
+		return take_ring(c, &m->ring, fd);
+	if (c->state == WEFT_MCONN_RINGS && m->type == T_CONNECT)
+		return take_connect(c);
+	return refuse(c, "a message of the client does not fit the state");
+}
+
+/* ---- input ---------------------------------------------------------------------------------- */
+
+/* The peer's text, without bytes that a terminal would interpret. */
+static int take_disconnect(struct weft_mconn *c, const struct disconnect *d)
+{
+	char text[sizeof(d->text) + 1] = "";
+	unsigned int i;
+
+	for (i = 0; i < sizeof(d->text) && d->text[i] != '\0'; i++)
+		text[i] = (char)(d->text[i] >= ' ' && d->text[i] <= '~' ? d->text[i] : '?');
+	text[i] = '\0';
+	weft_mconn_end(c, NULL);
+	snprintf(c->why, sizeof(c->why), "the peer has ended the connection: %s", text);
+	return -ECONNRESET;
+}
+
+int weft_mconn_input(struct weft_mconn *c)
+{
+	struct message m;
+	int fd, rc = 0;
+	ssize_t n;
+
+	while (rc == 0) {
+		n = weft_foreign_fd_recv(c->fd, &m, sizeof(m), &fd, 1);
+		if (n == -EAGAIN)
+			return 0;
+		if (n == 0 || n == -ECONNRESET) {
+			weft_mconn_end(c, NULL);
+			snprintf(c->why, sizeof(c->why), "the peer has ended the connection");
+			return -ECONNRESET;
+		}
+		if (n != (ssize_t)sizeof(m))
+			rc = refuse(c, "a message is malformed");
+		else if (m.type == T_DISCONNECT)
+			rc = take_disconnect(c, &m.disconnect);
+		else
+			rc = c->conf->server ? server_take(c, &m, &fd) : client_take(c, &m);
+		if (fd >= 0)
+			weft_foreign_fd_close(fd);
+	}
+	return rc;
+}
