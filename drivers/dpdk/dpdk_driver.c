@@ -22,8 +22,10 @@
 #include "base/log.h"
 #include "capture/capture.h"
 #include "engine/engine.h"
+#include "frame/arp.h"
 #include "frame/hosts.h"
 #include "lane.h"
+#include "memif/memif.h"
 #include "port/eal.h"
 #include "port/ethdev.h"
 #include "port/lane_opts.h"
@@ -144,6 +146,26 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 	return err;
 }
 
+/*
+ * The engine's buffers are DPDK's. No device, no hugepages and no privilege are needed for them.
+ * Memory is address space until it is used.
+ */
+#define NO_DEVICE_ARGS "--no-pci --no-huge -m 512"
+
+/* For a lane of driver @p name whose port is none of DPDK's. */
+static int start_eal_alone(const struct weft_lane_conf *conf, const char *name, char *why,
+			   size_t why_len)
+{
+	const struct weft_eal_conf ec = {.ports = conf->ports, .dumpcap = conf->dumpcap};
+	char note[512];
+	int err = weft_eal_start(is_given(conf->eal_args) ? conf->eal_args : NO_DEVICE_ARGS, &ec,
+				 note, sizeof(note), why, why_len);
+
+	if (err == 0 && note[0] != '\0')
+		weft_info("%s: %s", name, note);
+	return err;
+}
+
 /* If the EAL has no port, request one from a switch. @return 0 also if there is no switch */
 static int request_switch_port(const struct weft_lane_conf *conf, char *why, size_t why_len)
 {
@@ -239,6 +261,65 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
 }
 
+/* ---- memif sockets: ports of Weft's own ------------------------------------------------------ */
+
+static bool is_memif_socket(const char *resource)
+{
+	return resource[0] == '/';
+}
+
+static int check_memif_opts(const char *resource, const struct weft_lane_opts *o, char *why,
+			    size_t why_len)
+{
+	bool given = o->role >= 0 || o->id != 0 || o->bsize != 0 || o->rsize != 0;
+
+	if (is_memif_socket(resource) && o->role < 0)
+		snprintf(why, why_len,
+			 "dpdk:%s is a memif socket: give role=server at one end, and role=client "
+			 "at the other",
+			 resource);
+	else if (is_memif_socket(resource) && o->queues > 1)
+		snprintf(why, why_len,
+			 "dpdk:%s is a memif socket, which has one queue: leave "
+			 "queues= out",
+			 resource);
+	else if (!is_memif_socket(resource) && given)
+		snprintf(why, why_len,
+			 "dpdk:%s is no memif socket, whose name is a path (dpdk:/run/x): leave "
+			 "role=, id=, bsize= and rsize= out",
+			 resource);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int open_memif(const struct weft_lane_open *params, const struct weft_lane_opts *o,
+		      struct weft_frame_port **port, char *why, size_t why_len)
+{
+	const struct weft_lane_conf *conf = params->conf;
+	const struct weft_mport_opts mo = {
+		.server = o->role == WEFT_MEMIF_SERVER,
+		.id = o->id,
+		.log2_ring = o->rsize,
+		.bsize = o->bsize,
+		.mtu = o->mtu,
+		.vlan = o->vlan != 0,
+		.frame_size = (uint32_t)conf->frame_size,
+		.rx_bufs = conf->rx_bufs,
+		.no_extbuf = !conf->zcopy,
+	};
+	static const uint8_t none[8];
+	int err = weft_mport_open(params->resource, &mo, port, why, why_len);
+
+	if (err == 0 && o->six) {
+		memcpy((*port)->ip6, o->ip6, sizeof((*port)->ip6));
+		(*port)->prefix6 = o->prefix;
+		if (o->prefix == 64 && memcmp(o->ip6 + 8, none, sizeof(none)) == 0)
+			weft_ip6_from_mac((*port)->ip6, (*port)->mac);
+	}
+	return err;
+}
+
 /* The hosts that options name have numbers as long as the port is open. */
 static uint32_t hold_host(struct weft_hosts *hosts, const uint8_t ip6[16])
 {
@@ -296,34 +377,51 @@ static int open_engine(const struct weft_lane_driver *driver, struct weft_frame_
 	return 0;
 }
 
+/* Open the port that @p params names, and complete @p o with what it requires. */
+static int open_resource(const struct weft_lane_open *params, struct weft_lane_opts *o,
+			 struct weft_frame_port **port, char *why, size_t why_len)
+{
+	const struct weft_switch_place *place = NULL;
+	int err;
+
+	if (is_memif_socket(params->resource)) {
+		err = start_eal_alone(params->conf, weft_dpdk_driver.name, why, why_len);
+		return err ? err : open_memif(params, o, port, why, why_len);
+	}
+	err = start_eal(params->conf, why, why_len);
+	if (err == 0)
+		err = take_place(params->resource, o, &place, why, why_len);
+	if (err == 0)
+		err = open_port(params, o, port, why, why_len);
+	if (err != 0)
+		return err;
+	if (place)
+		(*port)->steering =
+			(struct weft_steering){.queue = place->queue, .queues = place->queues};
+	give_hint(*port, o->paths != 0              ? o->paths
+			 : params->conf->paths != 0 ? params->conf->paths
+						    : RAW_PATHS_AUTO);
+	return 0;
+}
+
 static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
 		     size_t why_len)
 {
 	struct weft_lane_conf conf = *params->conf;
 	struct weft_lane_open open = *params;
-	const struct weft_switch_place *place = NULL;
 	struct weft_frame_port *port;
 	struct weft_lane_opts o;
 	struct weft_raw_conf rc;
 	int err;
 
 	err = weft_lane_opts_parse(params->options, &o, why, why_len);
+	if (err == 0)
+		err = check_memif_opts(params->resource, &o, why, why_len);
 	if (err != 0)
 		return err;
 	if (is_ether(&o, &conf))
 		o.six = false;
-	err = start_eal(params->conf, why, why_len);
-	if (err == 0)
-		err = take_place(params->resource, &o, &place, why, why_len);
-	if (err == 0)
-		err = open_port(params, &o, &port, why, why_len);
-	if (err == 0 && place)
-		port->steering =
-			(struct weft_steering){.queue = place->queue, .queues = place->queues};
-	if (err == 0)
-		give_hint(port, o.paths != 0      ? o.paths
-				: conf.paths != 0 ? conf.paths
-						  : RAW_PATHS_AUTO);
+	err = open_resource(params, &o, &port, why, why_len);
 	if (err != 0)
 		return err;
 	if (o.csum >= 0)
@@ -373,12 +471,6 @@ const struct weft_lane_driver weft_dpdk_driver = {
 
 /* The engine of raw lanes over a kernel's interfaces, for ordinary users (doc/ports.md). */
 
-/*
- * The engine's buffers are DPDK's. No device, no hugepages and no privilege are needed for them.
- * Memory is address space until it is used.
- */
-#define UDP_EAL_ARGS "--no-pci --no-huge -m 512"
-
 /* The UDP driver's own options; those of lane_opts.h are left in the text. */
 struct own_opts {
 	uint32_t ip;
@@ -386,19 +478,6 @@ struct own_opts {
 	uint16_t first, last;
 	char rest[512];
 };
-
-static int udp_start_eal(const struct weft_lane_conf *conf, char *why, size_t why_len)
-{
-	const struct weft_eal_conf ec = {.ports = conf->ports, .dumpcap = conf->dumpcap};
-	bool given = conf->eal_args && conf->eal_args[0] != '\0';
-	char note[512];
-	int err = weft_eal_start(given ? conf->eal_args : UDP_EAL_ARGS, &ec, note, sizeof(note),
-				 why, why_len);
-
-	if (err == 0 && note[0] != '\0')
-		weft_info("udp: %s", note);
-	return err;
-}
 
 static int udp_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
@@ -479,7 +558,7 @@ static int udp_open(const struct weft_lane_open *params, struct weft_lane_iface 
 	if (err == 0)
 		err = weft_lane_opts_parse(own.rest, &o, why, why_len);
 	if (err == 0)
-		err = udp_start_eal(&conf, why, why_len);
+		err = start_eal_alone(&conf, weft_udp_driver.name, why, why_len);
 	if (err != 0)
 		return err;
 	err = weft_udp_open(params->resource,

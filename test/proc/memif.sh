@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The life of memif connections: one server and many clients, killed, stopped, too early, too late.
+# Each end has a port of net_memif, or one of Weft's own.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -9,8 +10,10 @@
 reconnect=$build/test/proc/proc_reconnect
 [ -x "$reconnect" ] || { echo "there is no proc_reconnect in this build"; exit 77; }
 
-export WEFT_LANES="dpdk:0,mtu=9000" WEFT_CONNECT_TIMEOUT=20s WEFT_PEER_TIMEOUT=2s
+export WEFT_CONNECT_TIMEOUT=20s WEFT_PEER_TIMEOUT=2s
 number=0
+# The port of each end: pmd or own.
+declare -A port_of=([server]=pmd [client]=pmd)
 
 # new_socket: a fresh path; sets address (a file) and memif (device arguments without the role).
 new_socket() {
@@ -19,25 +22,38 @@ new_socket() {
 	memif="id=0,socket-abstract=no,socket=$dir/s$number,rsize=10,bsize=9216"
 }
 
-eal_args() { echo "--no-huge -m 128 --no-pci --vdev=net_memif0,role=$1,$memif"; }
+eal_args() {
+	local vdev=
+	[ "${port_of[$1]}" = own ] || vdev=" --vdev=net_memif0,role=$1,$memif"
+	echo "--no-huge -m 128 --no-pci$vdev"
+}
+
+lanes() {
+	if [ "${port_of[$1]}" = own ]; then
+		echo "dpdk:$dir/s$number,role=$1,rsize=10,mtu=9000"
+	else
+		echo "dpdk:0,mtu=9000"
+	fi
+}
 
 serve() {
 	rm -f "$address"
-	WEFT_EAL_ARGS=$(eal_args server) "$reconnect" server "$address" >"$dir/server.out" \
-		2>"$dir/server.err" &
+	WEFT_LANES=$(lanes server) WEFT_EAL_ARGS=$(eal_args server) "$reconnect" server \
+		"$address" >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	until_exists "$address" $server_pid
 }
 
 # ask COUNT: a client that has COUNT messages answered.
 ask() {
-	WEFT_EAL_ARGS=$(eal_args client) timeout 60 "$reconnect" client "$address" "$1" \
-		2>"$dir/client.err"
+	WEFT_LANES=$(lanes client) WEFT_EAL_ARGS=$(eal_args client) timeout 60 "$reconnect" \
+		client "$address" "$1" 2>"$dir/client.err"
 }
 
 # doomed MS: a client that is killed after so long.
 doomed() {
-	WEFT_EAL_ARGS=$(eal_args client) "$reconnect" client "$address" 0 2>/dev/null &
+	WEFT_LANES=$(lanes client) WEFT_EAL_ARGS=$(eal_args client) "$reconnect" client \
+		"$address" 0 2>/dev/null &
 	local pid=$!
 	sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
 	kill -9 $pid 2>/dev/null
@@ -123,10 +139,12 @@ dead_servers_socket() {
 living_servers_socket() {
 	new_socket
 	serve || return 1
-	WEFT_EAL_ARGS=$(eal_args server) timeout 20 "$reconnect" server "$address.2" >/dev/null \
-		2>"$dir/client.err" &&
+	WEFT_LANES=$(lanes server) WEFT_EAL_ARGS=$(eal_args server) timeout 20 "$reconnect" \
+		server "$address.2" >/dev/null 2>"$dir/client.err" &&
 		return 1
-	grep -q "socket $dir/s$number is taken" "$dir/client.err" || return 1
+	cat "$dir/client.err"
+	grep -q "socket $dir/s$number is taken\|socket $dir/s$number: the server's end of id=0 is in use" \
+		"$dir/client.err" || return 1
 	ask 5 && served 1
 }
 
@@ -192,6 +210,18 @@ stranger_is_sent_away() {
 		ask 5 && served 1
 }
 
+# A port of Weft's own checks each client itself.
+stranger_of_own_port() {
+	new_socket
+	serve || return 1
+	chmod 711 "$dir"
+	chmod 666 "$dir/s$number"
+	python3 -c "$visitor_py" "$dir/s$number" | tee "$dir/visit"
+	chmod 700 "$dir"
+	grep -q "sent away" "$dir/visit" && grep "is refused as a peer" "$dir/server.err" &&
+		ask 5 && served 1
+}
+
 squatter_gets_nothing() {
 	local rc=0 squatter
 	new_socket
@@ -201,8 +231,8 @@ squatter_gets_nothing() {
 	python3 -c "$squatter_py" "$dir/s$number" >"$dir/squatter" &
 	squatter=$!
 	until_said "$dir/squatter" listens $squatter || return 1
-	WEFT_EAL_ARGS=$(eal_args client) timeout 4 "$build/app/weft-info" -d >/dev/null \
-		2>"$dir/client.err" || rc=$?
+	WEFT_LANES=$(lanes client) WEFT_EAL_ARGS=$(eal_args client) timeout 4 \
+		"$build/app/weft-info" -d >/dev/null 2>"$dir/client.err" || rc=$?
 	kill $squatter
 	wait $squatter 2>/dev/null
 	cat "$dir/squatter" "$dir/client.err"
@@ -217,8 +247,25 @@ check "a server stopped for 3 s in a handshake goes on with it" stopped_server_w
 check "clients that die while the server is stopped" stopped_server_survives
 check "a killed server's socket is used again" dead_servers_socket
 check "a living server's socket is not" living_servers_socket
+port_of=([server]=own [client]=own)
+check "own ports: 15 clients one after the other" one_after_the_other
+check "own ports: killed clients at any time of their lives" killed_clients
+check "own ports: a server stopped for 3 s in a handshake goes on with it" stopped_server_waits_for
+check "own ports: clients that die while the server is stopped" stopped_server_survives
+check "own ports: a killed server's socket is used again" dead_servers_socket
+check "own ports: a living server's socket is not" living_servers_socket
+port_of=([server]=own [client]=pmd)
+check "clients of net_memif, killed at any time, at a server's own port" killed_clients
+check "the socket of a killed own server, with a client of net_memif" dead_servers_socket
+port_of=([server]=pmd [client]=own)
+check "clients with own ports, killed at any time, at a server of net_memif" killed_clients
+check "a killed server of net_memif, with a client's own port" dead_servers_socket
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
+	port_of=([server]=own [client]=own)
 	# @behaviour S23: a memif lane refuses peers of another user
+	check "own port: another user is no client" stranger_of_own_port
+	port_of=([server]=pmd [client]=pmd)
+	# @behaviour S23
 	check "a socket is private by default" default_is_private
 	# @behaviour S23
 	check "another user is no client" stranger_is_sent_away

@@ -398,6 +398,18 @@ void weft_frame_pools_free(struct weft_frame_port *port);
 	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")         \
 	X(refused, "rx_intr.refused", "Times that the PMD refused to switch interrupts on.")
 
+/** struct weft_memif_stats */
+#define WEFT_MEMIF_COUNTERS(X)                                                                 \
+	X(connects, "memif.connects", "Connections of the port that its peer has completed.")  \
+	X(refused, "memif.refused", "Peers refused: neither root's nor this user's.")          \
+	X(rx_frames, "memif.rx_frames", "Frames received.")                                    \
+	X(tx_frames, "memif.tx_frames", "Frames sent.")                                        \
+	X(wakes, "memif.wakes", "System calls that woke a sleeping peer.")                     \
+	X(tx_full, "memif.tx_full", "Frames that found the ring full.")                        \
+	X(tx_too_long, "memif.tx_too_long", "Frames lost: longer than the peer's buffer.")     \
+	X(rx_invalid, "memif.rx_invalid", "Frames dropped: the peer's descriptor is invalid.") \
+	X(rx_no_buffer, "memif.rx_no_buffer", "Times that there was no buffer to receive into.")
+
 /** struct weft_udp_stats */
 #define WEFT_UDP_COUNTERS(X)                                                                     \
 	X(tx_calls, "udp.tx_calls", "System calls that sent.")                                   \

@@ -235,6 +235,17 @@ static int set_csum(void *opts, const struct weft_opt *it)
 	return item_word(it, words, 4, &o->csum);
 }
 
+static int set_role(void *opts, const struct weft_opt *it)
+{
+	struct weft_lane_opts *o = opts;
+	static const char *const words[] = {
+		[WEFT_MEMIF_SERVER] = "server",
+		[WEFT_MEMIF_CLIENT] = "client",
+	};
+
+	return item_word(it, words, 2, &o->role);
+}
+
 #define NUMBER(name, field, least, most) \
 	WEFT_OPT_NUMBER(name, struct weft_lane_opts, field, least, most)
 
@@ -251,6 +262,10 @@ static const struct weft_opt_key keys[] = {
 	NUMBER("queues", queues, 1, WEFT_LANE_QUEUES_MAX),
 	NUMBER("dscp", dscp, 0, 63),
 	{.key = "ecn", .set = set_ecn},
+	{.key = "role", .set = set_role},
+	NUMBER("id", id, 0, 999999999),
+	NUMBER("bsize", bsize, 1536, UINT16_MAX),
+	NUMBER("rsize", rsize, 1, 14),
 };
 
 static bool is_set6(const uint8_t ip6[16])
@@ -321,7 +336,7 @@ int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *wh
 	struct weft_opt it = {.why = why, .why_len = why_len};
 	int rc;
 
-	*opts = (struct weft_lane_opts){.encap = -1, .csum = -1};
+	*opts = (struct weft_lane_opts){.encap = -1, .csum = -1, .role = -1};
 	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_LANE_OPTS_KNOWN,
 				opts, why, why_len);
 	if (rc == 0)

@@ -20,7 +20,12 @@
 #define WEFT_LANE_QUEUES_MAX 64 /**< queue pairs of a port */
 
 /** Names of the options, for error messages and help. */
-#define WEFT_LANE_OPTS_KNOWN "ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues, dscp, ecn"
+#define WEFT_LANE_OPTS_KNOWN                                                                       \
+	"ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues, dscp, ecn, role, id, bsize, " \
+	"rsize"
+
+/** The end of a memif connection. */
+enum weft_memif_role { WEFT_MEMIF_SERVER, WEFT_MEMIF_CLIENT };
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 
@@ -43,6 +48,11 @@ struct weft_lane_opts {
 	bool no_ecn;       /**< ecn=0: no frame is marked ECN-capable */
 	int8_t encap;      /**< enum weft_encap; -1 = not given */
 	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
+	/* Of a lane over a memif socket: */
+	int8_t role;       /**< enum weft_memif_role; -1 = not given */
+	uint8_t rsize;     /**< log2 of the entries of a ring, 1..14 */
+	uint16_t bsize;    /**< bytes of a buffer */
+	uint32_t id;       /**< of the connection */
 	uint8_t num_neigh; /**< entries of neigh in use */
 	struct weft_lane_neigh neigh[WEFT_LANE_NEIGH_MAX];
 };

@@ -66,6 +66,12 @@ static void all_options_are_read(void **state)
 	good("dscp=0,ecn=1");
 	assert_true(o.dscp == 0 && !o.no_ecn);
 	good("encap=ether,ecn=0");
+	assert_int_equal(o.role, -1);
+	good("role=server,id=999999999,bsize=4096,rsize=9");
+	assert_true(o.role == WEFT_MEMIF_SERVER && o.id == 999999999 && o.bsize == 4096 &&
+		    o.rsize == 9);
+	good("role=client");
+	assert_int_equal(o.role, WEFT_MEMIF_CLIENT);
 	good("csum=auto");
 	assert_int_equal(o.csum, WEFT_CSUM_AUTO);
 	good("csum=udp");
@@ -94,6 +100,10 @@ static void limits_are_inclusive(void **state)
 	bad("dscp=64", "0 to 63");
 	bad("ecn=2", "0 to 1");
 	bad("encap=ether,dscp=8", "dscp");
+	bad("role=master", "server, client");
+	bad("bsize=1535", "1536 to 65535");
+	bad("rsize=15", "1 to 14");
+	bad("rsize=0", "1 to 14");
 }
 
 static void numbers_are_decimal_and_whole(void **state)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file memif/memif.h
+ * Frame ports over memif rings, without a port of DPDK: doc/ports.md, "Memif lanes of Weft's own".
+ *
+ *	memif/memif.c    a port: its sockets, frames into rings and out of them, sleeping
+ *	memif/control.c  a connection: the messages on the control socket, memory, rings
+ *	memif/ring.c     a ring, as one end uses it
+ */
+#ifndef WEFT_MEMIF_MEMIF_H
+#define WEFT_MEMIF_MEMIF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sys/un.h>
+
+#include "base/log.h"
+#include "frame/frame_port.h"
+#include "memif/control.h"
+
+struct weft_mport_opts {
+	bool server;
+	uint32_t id;
+	uint8_t log2_ring;   /**< entries of a ring; 0 = the default */
+	uint32_t bsize;      /**< bytes of a buffer; 0 = the default */
+	uint8_t mac[6];      /**< zeros = a random one */
+	uint16_t mtu;        /**< IP MTU; 0 = by bsize */
+	bool vlan;           /**< frames have a tag */
+	uint32_t frame_size; /**< at most; 0 = by the MTU */
+	uint32_t rx_bufs;    /**< buffers of the pool */
+	bool no_extbuf;      /**< no sends from user memory */
+	char secret[24];
+};
+
+/**
+ * Open one end of a memif connection. A peer that is not there yet is no error. The EAL is up.
+ * @param path  of the control socket
+ * @return 0, or a negative error with a sentence in @p why
+ */
+int weft_mport_open(const char *path, const struct weft_mport_opts *o,
+		    struct weft_frame_port **port, char *why, size_t why_len);
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+struct weft_memif_stats {
+	uint64_t connects, refused, rx_frames, tx_frames, wakes;
+	uint64_t tx_full, tx_too_long, rx_invalid, rx_no_buffer;
+};
+
+struct weft_mport {
+	struct weft_frame_port fp; /* first */
+	struct weft_mconn_conf conf;
+	struct weft_mconn conn;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int listener, claim, epoll; /**< -1 = none */
+	bool armed;
+	uint32_t polls;
+	uint64_t look_tsc;  /**< without a connection: time of the next look, */
+	uint64_t try_tsc;   /**< of a client's next try, */
+	uint64_t since_tsc; /**< and of the begin of the present connection */
+	struct weft_memif_stats stats;
+	struct weft_log_limit limit;
+};
+
+static inline struct weft_mport *weft_mport_of(struct weft_frame_port *fp)
+{
+	return (struct weft_mport *)fp;
+}
+
+#endif /* WEFT_MEMIF_MEMIF_H */

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two frame ports over one memif connection, and a peer that writes into the rings what it should
+ * not.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_mbuf.h>
+
+#include "eal.h"
+#include "memif/control.h"
+#include "memif/memif.h"
+
+#define BURST 32u
+
+struct pair {
+	struct weft_frame_port *server, *client;
+	char dir[32], path[64];
+};
+
+static struct weft_mconn *conn_of(struct weft_frame_port *port)
+{
+	return &weft_mport_of(port)->conn;
+}
+
+static struct weft_frame_port *open_port(const struct pair *p, bool server, uint8_t log2)
+{
+	const struct weft_mport_opts o = {.server = server, .log2_ring = log2};
+	struct weft_frame_port *port = NULL;
+	char why[300] = "";
+
+	if (weft_mport_open(p->path, &o, &port, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	return port;
+}
+
+static int open_pair(void **state)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	snprintf(p->dir, sizeof(p->dir), "/tmp/weft-test-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	snprintf(p->path, sizeof(p->path), "%s/m", p->dir);
+	p->client = open_port(p, false, 4);
+	p->server = open_port(p, true, 8);
+	*state = p;
+	return 0;
+}
+
+static void close_port(struct weft_frame_port *port, unsigned int *used)
+{
+	if (!port)
+		return;
+	*used += rte_mempool_in_use_count(port->pool) + rte_mempool_in_use_count(port->hdr_pool);
+	port->ops->close(port);
+}
+
+/* Everything that was sent and received has come back to its pool. */
+static int close_pair(void **state)
+{
+	struct pair *p = *state;
+	unsigned int used = 0;
+
+	close_port(p->client, &used);
+	close_port(p->server, &used);
+	used += rmdir(p->dir) != 0;
+	free(p);
+	return used == 0 ? 0 : -1;
+}
+
+static void connect_pair(struct pair *p)
+{
+	bool client, server;
+
+	for (int i = 0; i < 20000; i++) {
+		client = p->client->ops->link_up(p->client);
+		server = p->server->ops->link_up(p->server);
+		if (client && server)
+			return;
+		usleep(100);
+	}
+	fail_msg("not connected");
+}
+
+static struct rte_mbuf *make_frame(struct weft_frame_port *port, uint32_t len, uint8_t seed)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(port->pool);
+	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)len);
+
+	assert_non_null(at);
+	for (uint32_t i = 0; i < len; i++)
+		at[i] = (uint8_t)(i * 7 + seed);
+	return m;
+}
+
+static void check_frame(struct rte_mbuf *m, uint32_t len, uint8_t seed)
+{
+	const uint8_t *at = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	assert_int_equal(m->pkt_len, len);
+	assert_int_equal(m->data_len, len);
+	assert_int_equal(m->nb_segs, 1);
+	for (uint32_t i = 0; i < len; i++)
+		assert_int_equal(at[i], (uint8_t)(i * 7 + seed));
+	rte_pktmbuf_free(m);
+}
+
+static uint64_t counted;
+static const char *counter_name;
+
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+	(void)arg;
+	if (strcmp(name, counter_name) == 0)
+		counted = value;
+}
+
+static uint64_t counter(struct weft_frame_port *port, const char *name)
+{
+	counter_name = name;
+	counted = UINT64_MAX;
+	port->ops->counters(port, on_counter, NULL);
+	return counted;
+}
+
+static void pass_one(struct weft_frame_port *from, struct weft_frame_port *to, uint32_t len,
+		     uint8_t seed)
+{
+	struct rte_mbuf *m = make_frame(from, len, seed), *got[BURST];
+
+	assert_int_equal(from->ops->tx_burst(from, &m, 1), 1);
+	assert_int_equal(to->ops->rx_burst(to, got, BURST), 1);
+	check_frame(got[0], len, seed);
+}
+
+static void frames_of_each_length(void **state)
+{
+	struct pair *p = *state;
+
+	connect_pair(p);
+	assert_int_equal(p->client->frame_size, 9014);
+	for (uint32_t len = 1; len <= 9014; len += len < 200 ? 1 : 551) {
+		pass_one(p->client, p->server, len, (uint8_t)len);
+		pass_one(p->server, p->client, len, (uint8_t)~len);
+	}
+	assert_int_equal(counter(p->client, "memif.tx_frames"),
+			 counter(p->server, "memif.rx_frames"));
+	assert_int_equal(counter(p->client, "memif.connects"), 1);
+}
+
+/* A frame in several buffers, of which the sender keeps references, is one frame. */
+static void chains_are_one_frame(void **state)
+{
+	struct pair *p = *state;
+	struct rte_mbuf *m, *tail, *got[BURST];
+
+	connect_pair(p);
+	m = make_frame(p->client, 100, 5);
+	tail = make_frame(p->client, 50, (uint8_t)(5 + 100 * 7));
+	rte_pktmbuf_chain(m, tail);
+	rte_mbuf_refcnt_update(m, 1);
+	rte_mbuf_refcnt_update(tail, 1);
+	assert_int_equal(p->client->ops->tx_burst(p->client, &m, 1), 1);
+	assert_int_equal(rte_mbuf_refcnt_read(m), 1);
+	assert_int_equal(rte_mbuf_refcnt_read(tail), 1);
+	assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 1);
+	check_frame(got[0], 150, 5);
+	rte_pktmbuf_free(m);
+}
+
+static void full_ring_takes_a_prefix(void **state)
+{
+	struct pair *p = *state;
+	struct rte_mbuf *m[BURST], *got[BURST];
+	struct weft_frame_port *ends[] = {p->client, p->server};
+	uint16_t n;
+
+	connect_pair(p);
+	for (unsigned int e = 0; e < 2; e++) {
+		for (unsigned int i = 0; i < BURST; i++)
+			m[i] = make_frame(ends[e], 64, (uint8_t)i);
+		assert_int_equal(ends[e]->ops->tx_burst(ends[e], m, BURST), 16);
+		assert_int_equal(counter(ends[e], "memif.tx_full"), 16);
+		n = ends[!e]->ops->rx_burst(ends[!e], got, 3);
+		assert_int_equal(n, 3);
+		for (unsigned int i = 0; i < 3; i++)
+			check_frame(got[i], 64, (uint8_t)i);
+		assert_int_equal(ends[e]->ops->tx_burst(ends[e], m + 16, 16), 3);
+		n = ends[!e]->ops->rx_burst(ends[!e], got, BURST);
+		assert_int_equal(n, 16);
+		for (unsigned int i = 0; i < n; i++)
+			check_frame(got[i], 64, (uint8_t)(i + 3));
+		for (unsigned int i = 19; i < BURST; i++)
+			rte_pktmbuf_free(m[i]);
+	}
+}
+
+/* A frame that does not fit the peer's buffer is lost, and the next one arrives. */
+static void too_long_frames_are_dropped(void **state)
+{
+	struct pair *p = *state;
+	struct weft_mconn *c;
+	struct rte_mbuf *m[2], *got[BURST];
+
+	connect_pair(p);
+	/* The client's buffers become shorter, as the server sees them. */
+	assert_int_equal(p->client->ops->rx_burst(p->client, got, BURST), 0);
+	c = conn_of(p->client);
+	atomic_store(&weft_mring_desc(&c->rx, 0)->length, 99);
+	m[0] = make_frame(p->server, 100, 1);
+	m[1] = make_frame(p->server, 99, 2);
+	assert_int_equal(p->server->ops->tx_burst(p->server, m, 2), 2);
+	assert_int_equal(counter(p->server, "memif.tx_too_long"), 1);
+	assert_int_equal(p->client->ops->rx_burst(p->client, got, BURST), 1);
+	check_frame(got[0], 99, 2);
+}
+
+/* Descriptors that name other memory are dropped; the frames around them arrive. */
+static void invalid_descriptors_are_dropped(void **state)
+{
+	struct pair *p = *state;
+	struct weft_mconn *c;
+	struct rte_mbuf *m[3], *got[BURST];
+
+	connect_pair(p);
+	c = conn_of(p->client);
+	for (unsigned int i = 0; i < 3; i++)
+		m[i] = make_frame(p->client, 70, (uint8_t)i);
+	assert_int_equal(p->client->ops->tx_burst(p->client, m, 3), 3);
+	atomic_store(&c->tx.shm->desc[1].offset, UINT32_MAX - 10);
+	assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 2);
+	check_frame(got[0], 70, 0);
+	check_frame(got[1], 70, 2);
+	assert_int_equal(counter(p->server, "memif.rx_invalid"), 1);
+	/* A chain longer than a frame, of all entries, is one invalid frame. */
+	for (unsigned int i = 0; i < c->tx.size; i++) {
+		atomic_store(&c->tx.shm->desc[i].offset, 8192);
+		atomic_store(&c->tx.shm->desc[i].length, 9000);
+		atomic_store(&c->tx.shm->desc[i].flags, WEFT_MRING_NEXT);
+	}
+	atomic_store(&c->tx.shm->head, (uint16_t)(3 + c->tx.size));
+	assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 0);
+	assert_int_equal(counter(p->server, "memif.rx_invalid"), 2);
+}
+
+/* A peer may send a frame as several descriptors. */
+static void frames_of_several_entries(void **state)
+{
+	struct pair *p = *state;
+	struct weft_mconn *c;
+	struct rte_mbuf *m[2], *got[BURST];
+
+	connect_pair(p);
+	c = conn_of(p->client);
+	m[0] = make_frame(p->client, 100, 5);
+	m[1] = make_frame(p->client, 50, (uint8_t)(5 + 100 * 7));
+	assert_int_equal(p->client->ops->tx_burst(p->client, m, 2), 2);
+	atomic_store(&c->tx.shm->desc[0].flags, WEFT_MRING_NEXT);
+	assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 1);
+	check_frame(got[0], 150, 5);
+}
+
+/* An index that no peer can have ends the connection; the client comes back. */
+static void invalid_index_ends_the_connection(void **state)
+{
+	struct pair *p = *state;
+	struct rte_mbuf *m, *got[BURST];
+	char text[200];
+
+	for (int end = 0; end < 3; end++) {
+		connect_pair(p);
+		pass_one(p->client, p->server, 60, 1);
+		if (end == 0) {
+			atomic_store(&conn_of(p->client)->tx.shm->head, 40000);
+			assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 0);
+			p->server->ops->link_text(p->server, text, sizeof(text));
+			assert_non_null(strstr(text, "index"));
+		} else if (end == 1) {
+			atomic_store(&conn_of(p->server)->tx.shm->tail, 40000);
+			assert_int_equal(p->client->ops->rx_burst(p->client, got, BURST), 0);
+		} else {
+			atomic_store(&conn_of(p->client)->rx.shm->head, 40000);
+			m = make_frame(p->server, 60, 1);
+			assert_int_equal(p->server->ops->tx_burst(p->server, &m, 1), 0);
+			rte_pktmbuf_free(m);
+		}
+	}
+	connect_pair(p);
+	pass_one(p->client, p->server, 60, 9);
+	assert_int_equal(counter(p->server, "memif.connects"), 4);
+}
+
+static bool readable(struct weft_frame_port *port)
+{
+	struct pollfd f = {.fd = port->ops->wait_fd(port), .events = POLLIN};
+
+	return poll(&f, 1, 0) == 1;
+}
+
+static void frames_wake_a_sleeper(void **state)
+{
+	struct pair *p = *state;
+	struct weft_frame_port *ends[] = {p->client, p->server};
+	struct rte_mbuf *m, *got[BURST];
+	uint64_t within = UINT64_MAX;
+
+	connect_pair(p);
+	for (int round = 0; round < 6; round++) {
+		struct weft_frame_port *to = ends[round % 2], *from = ends[!(round % 2)];
+
+		assert_int_equal(to->ops->arm(to, &within), 0);
+		assert_false(readable(to));
+		m = make_frame(from, 60, 1);
+		assert_int_equal(from->ops->tx_burst(from, &m, 1), 1);
+		assert_int_equal(counter(from, "memif.wakes"), 1 + round / 2);
+		assert_true(readable(to));
+		to->ops->disarm(to);
+		assert_false(readable(to));
+		assert_int_equal(to->ops->arm(to, &within), -EBUSY);
+		assert_int_equal(to->ops->rx_burst(to, got, BURST), 1);
+		check_frame(got[0], 60, 1);
+		/* Without a sleeper there is no system call. */
+		m = make_frame(from, 60, 1);
+		assert_int_equal(from->ops->tx_burst(from, &m, 1), 1);
+		assert_int_equal(counter(from, "memif.wakes"), 1 + round / 2);
+		assert_int_equal(to->ops->rx_burst(to, got, BURST), 1);
+		check_frame(got[0], 60, 1);
+	}
+	assert_int_equal(within, UINT64_MAX);
+}
+
+/* A sleeping server is woken by its client's arrival; a client without a server tries again. */
+static void arrivals_wake_a_sleeper(void **state)
+{
+	struct pair *p = *state;
+	struct weft_frame_port *c = p->client;
+	uint64_t within = UINT64_MAX;
+	unsigned int used = 0;
+
+	connect_pair(p);
+	close_port(p->server, &used);
+	assert_int_equal(used, 0);
+	p->server = NULL;
+	for (int i = 0; i < 2000 && c->ops->link_up(c); i++)
+		usleep(1000);
+	assert_int_equal(c->ops->arm(c, &within), 0);
+	assert_in_range(within, 1, 100000000);
+	c->ops->disarm(c);
+	p->server = open_port(p, true, 8);
+	assert_int_equal(p->server->ops->arm(p->server, &within), 0);
+	for (int i = 0; i < 2000 && !readable(p->server); i++) {
+		c->ops->link_up(c);
+		usleep(1000);
+	}
+	assert_true(readable(p->server));
+	p->server->ops->disarm(p->server);
+	connect_pair(p);
+	pass_one(p->server, p->client, 60, 9);
+}
+
+static void second_port_of_an_end(void **state)
+{
+	const struct weft_mport_opts o = {.server = true};
+	struct pair *p = *state;
+	struct weft_frame_port *port = NULL;
+	char why[300] = "";
+
+	assert_int_equal(weft_mport_open(p->path, &o, &port, why, sizeof(why)), -EADDRINUSE);
+	if (!strstr(why, "the server's end of id=0 is in use by "))
+		fail_msg("%s", why);
+	assert_null(port);
+}
+
+static void wrong_options(void **state)
+{
+	struct weft_mport_opts o = {.server = true, .mtu = 9000, .bsize = 9013};
+	struct weft_frame_port *port = NULL;
+	char why[300] = "", path[200];
+
+	(void)state;
+	assert_int_equal(weft_mport_open("/tmp/weft-none", &o, &port, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "bsize="));
+	o.mtu = 0;
+	assert_true(weft_mport_open("/proc/weft-none", &o, &port, why, sizeof(why)) < 0);
+	assert_non_null(strstr(why, "/proc/weft-none can't be made"));
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(weft_mport_open(path, &o, &port, why, sizeof(why)), -EINVAL);
+	assert_null(port);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(frames_of_each_length),
+		TEST(chains_are_one_frame),
+		TEST(full_ring_takes_a_prefix),
+		TEST(too_long_frames_are_dropped),
+		TEST(invalid_descriptors_are_dropped),
+		TEST(frames_of_several_entries),
+		TEST(invalid_index_ends_the_connection),
+		TEST(frames_wake_a_sleeper),
+		TEST(arrivals_wake_a_sleeper),
+		TEST(second_port_of_an_end),
+		cmocka_unit_test(wrong_options),
+	};
+
+	test_eal_init("256");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
