@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "frame/frame.h"
 #include "memif/control.h"
 #include "memif/memif.h"
 #include "memif/ring.h"
@@ -558,7 +559,7 @@ static int choose_frame(struct weft_mport *p, const struct weft_mport_opts *o, c
 	}
 	if (o->frame_size != 0)
 		size = RTE_MIN(size, o->frame_size);
-	p->fp.frame_size = (uint16_t)size;
+	p->fp.frame_size = (uint16_t)RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
 	return 0;
 }
 

@@ -383,6 +383,29 @@ static void second_port_of_an_end(void **state)
 	assert_null(port);
 }
 
+/* A received frame fits a buffer of the pool, whatever the options are. */
+static void buffers_hold_a_frame(void **state)
+{
+	static const struct {
+		uint32_t bsize;
+		uint16_t mtu, frame;
+	} cases[] = {{0, 0, 9014}, {2048, 0, 2048}, {65535, 9000, 9014}, {65535, 65500, 16384}};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		const struct weft_mport_opts o = {.bsize = cases[i].bsize, .mtu = cases[i].mtu};
+		struct weft_frame_port *port = NULL;
+		char why[300] = "";
+
+		if (weft_mport_open("/tmp/weft-test-none", &o, &port, why, sizeof(why)) != 0)
+			fail_msg("%s", why);
+		assert_int_equal(port->frame_size, cases[i].frame);
+		assert_true(rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM >=
+			    port->frame_size);
+		port->ops->close(port);
+	}
+}
+
 static void wrong_options(void **state)
 {
 	struct weft_mport_opts o = {.server = true, .mtu = 9000, .bsize = 9013};
@@ -416,6 +439,7 @@ int main(void)
 		TEST(frames_wake_a_sleeper),
 		TEST(arrivals_wake_a_sleeper),
 		TEST(second_port_of_an_end),
+		cmocka_unit_test(buffers_hold_a_frame),
 		cmocka_unit_test(wrong_options),
 	};
 
