@@ -24,6 +24,7 @@ import time
 
 import bench_against
 import bench_capture
+import bench_memif
 import bench_mpi
 import bench_multi_eager
 import bench_report
@@ -326,6 +327,7 @@ MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
             'flood': m_flood, 'capture': bench_capture.m_capture, 'soak': m_soak,
             'multi-eager': m_multi_eager, 'sweep': m_sweep,
             'sweep-rails': m_sweep_rails, 'select': m_select, **bench_sealed.MEASURES,
+            **bench_memif.MEASURES,
             'against': bench_against.m_against}
 
 # Several by one name.

@@ -7,15 +7,16 @@
  * time, medians of 15 rounds.
  *
  *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS]
- *		[-l LANES] [-s] [-E NAME=VALUE]... [ROUND_TRIPS]
+ *		[-l LANES] [-o] [-s] [-E NAME=VALUE]... [ROUND_TRIPS]
  *
  * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else
  * the machine does meets all of them alike, and each round is compared with that of the first
  * number. So it is with several -E: a process for each, with this variable in its environment
  * (-E WEFT_RECORDER=off -E WEFT_RECORDER=1024). RECEIVES wildcard receives of MASKS different masks
- * wait at each end; no message is theirs. With -s a third worker has an idle lane through shared
- * memory, whose messages may be wanted (WEFT_RECORDER_FILE=,messages). Under callgrind, a small
- * number of round trips tells instructions per message:
+ * wait at each end; no message is theirs. With -o the lanes have memif ports of Weft's own, and the
+ * bare port, which is net_memif's, is not measured. With -s a third worker has an idle lane through
+ * shared memory, whose messages may be wanted (WEFT_RECORDER_FILE=,messages). Under callgrind, a
+ * small number of round trips tells instructions per message:
  *
  *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
@@ -66,6 +67,7 @@ static unsigned int num_cases;
 static struct weft_worker *worker[3];
 static struct weft_ep **ep[2];
 static bool beside;
+static bool own_ports;
 static unsigned int endpoints = 1, receives, masks = 1, lanes = 1, got;
 
 static void check(int ret, const char *what)
@@ -263,7 +265,7 @@ static void start_eal(const char *dir)
 	for (size_t i = 0; i < RTE_DIM(words); i++)
 		argv[argc++] = words[i];
 	/* The two ends of a lane share a socket. */
-	for (unsigned int i = 0; i < 2 * lanes; i++) {
+	for (unsigned int i = 0; i < 2 * lanes && !own_ports; i++) {
 		snprintf(vdev[i], sizeof(vdev[i]),
 			 "--vdev=net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s/s%u,rsize=8,"
 			 "bsize=9216",
@@ -275,9 +277,19 @@ static void start_eal(const char *dir)
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-static void open_workers(struct weft_context *ctx)
+static int lane_text(char *to, size_t size, const char *dir, unsigned int lane, unsigned int end)
 {
-	char list[LANES_MAX * 20];
+	const char *separator = lane > 0 ? ";" : "";
+
+	if (!own_ports)
+		return snprintf(to, size, "%sdpdk:%u,mtu=9000", separator, 2 * lane + end);
+	return snprintf(to, size, "%sdpdk:%s/s%u,role=%s,mtu=9000", separator, dir, lane,
+			end ? "client" : "server");
+}
+
+static void open_workers(struct weft_context *ctx, const char *dir)
+{
+	char list[LANES_MAX * 80];
 	int n;
 
 	for (unsigned int i = 0; i < 2; i++) {
@@ -285,8 +297,7 @@ static void open_workers(struct weft_context *ctx)
 
 		n = 0;
 		for (unsigned int l = 0; l < lanes; l++)
-			n += snprintf(list + n, sizeof(list) - (size_t)n, "%sdpdk:%u,mtu=9000",
-				      l > 0 ? ";" : "", 2 * l + i);
+			n += lane_text(list + n, sizeof(list) - (size_t)n, dir, l, i);
 		check(weft_worker_create(ctx, &wp, &worker[i]), "worker");
 	}
 	if (beside) {
@@ -363,7 +374,7 @@ static void set_up(unsigned int n)
 		exit(1);
 	start_eal(dir);
 	check(weft_context_create(NULL, &ctx), "context");
-	open_workers(ctx);
+	open_workers(ctx, dir);
 	for (unsigned int i = 0; i < 2; i++)
 		ep[i] = calloc(endpoints, sizeof(*ep[i]));
 	post(0, 0, WEFT_TAG_MASK_FULL);
@@ -463,6 +474,12 @@ static int cmp(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The bare port is the last figure. */
+static int num_figures(void)
+{
+	return own_ports ? FIGURES - 1 : FIGURES;
+}
+
 static double median_ratio(const struct one *c, int what)
 {
 	double ratio[ROUNDS];
@@ -477,7 +494,7 @@ static void report(struct one *c, double ratio[FIGURES])
 {
 	printf("%u endpoints, %u receives of %u masks, %u lanes %s\n", c->endpoints, receives,
 	       masks, lanes, c->variable ? c->variable : "");
-	for (int i = 0; i < FIGURES; i++) {
+	for (int i = 0; i < num_figures(); i++) {
 		double *ns = c->ns[i];
 
 		qsort(ns, ROUNDS, sizeof(*ns), cmp);
@@ -494,7 +511,7 @@ static void options(int argc, char **argv)
 	unsigned int variables = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "e:r:m:l:sE:")) != -1) {
+	while ((c = getopt(argc, argv, "e:r:m:l:osE:")) != -1) {
 		unsigned int v = optarg ? (unsigned int)atoi(optarg) : 0;
 
 		if (c == 'e')
@@ -507,6 +524,8 @@ static void options(int argc, char **argv)
 			masks = v;
 		else if (c == 'l')
 			lanes = v;
+		else if (c == 'o')
+			own_ports = true;
 		else if (c == 's')
 			beside = true;
 		else
@@ -536,10 +555,10 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < num_cases; i++)
 		start(&one[i], n);
 	/* The bare port last: the lanes do not know its frames, and drop them. */
-	for (uint8_t what = 0; what < FIGURES; what++)
+	for (uint8_t what = 0; what < num_figures(); what++)
 		rounds(what);
 	for (unsigned int i = 0; i < num_cases; i++)
-		for (int f = 0; f < FIGURES; f++)
+		for (int f = 0; f < num_figures(); f++)
 			ratio[i][f] = median_ratio(&one[i], f);
 	for (unsigned int i = 0; i < num_cases; i++)
 		report(&one[i], ratio[i]);
