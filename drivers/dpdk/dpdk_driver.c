@@ -194,6 +194,8 @@ static int dpdk_query(const struct weft_lane_conf *conf, weft_lane_resource_cb a
 		weft_error("dpdk: %s", why);
 		return err;
 	}
+	if (rte_eth_dev_count_avail() == 0 && weft_switch_place())
+		return add(arg, &(struct weft_lane_resource){.name = WEFT_SWITCH_RESOURCE});
 	n = weft_port_ethdev_list(add, arg);
 	weft_nic_env_here(&env);
 	weft_nic_explain(&env, n > 0 ? log_warning : log_error);
@@ -205,15 +207,18 @@ static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf
 	return o->encap >= 0 ? o->encap == WEFT_ENCAP_ETHER : conf->raw_ethertype;
 }
 
+/* The process has a port of the switch only if DPDK has none. */
+static const struct weft_switch_place *switch_place_of(const char *resource)
+{
+	bool named = strcmp(resource, WEFT_SWITCH_RESOURCE) == 0 || strcmp(resource, "0") == 0;
+
+	return named && rte_eth_dev_count_avail() == 0 ? weft_switch_place() : NULL;
+}
+
 /* A port of the switch has the addresses that the switch assigned; no other addresses reach it. */
 static int take_place(const char *resource, struct weft_lane_opts *o,
-		      const struct weft_switch_place **place, char *why, size_t why_len)
+		      const struct weft_switch_place *p, char *why, size_t why_len)
 {
-	const struct weft_switch_place *p = weft_switch_place_of(resource);
-
-	*place = p;
-	if (!p)
-		return 0;
 	if ((o->ip != 0 && o->ip != p->ip) || o->six || (o->udp_port != 0 && p->udp_port != 0) ||
 	    o->queues > 1) {
 		snprintf(why, why_len,
@@ -377,11 +382,42 @@ static int open_engine(const struct weft_lane_driver *driver, struct weft_frame_
 	return 0;
 }
 
+static int open_switch_port(const struct weft_lane_open *params, struct weft_lane_opts *o,
+			    const struct weft_switch_place *place, struct weft_frame_port **port,
+			    char *why, size_t why_len)
+{
+	const struct weft_lane_conf *conf = params->conf;
+	struct weft_mport_opts mo = {
+		.id = place->id,
+		.log2_ring = place->log2_ring,
+		.bsize = place->bsize,
+		.vlan = o->vlan != 0,
+		.frame_size = (uint32_t)conf->frame_size,
+		.rx_bufs = conf->rx_bufs,
+		.no_extbuf = !conf->zcopy,
+		.vouched = true,
+		.network = place->uplink,
+		.name = WEFT_SWITCH_RESOURCE,
+	};
+	int err = take_place(params->resource, o, place, why, why_len);
+
+	if (err != 0)
+		return err;
+	mo.mtu = o->mtu;
+	memcpy(mo.mac, place->mac, sizeof(mo.mac));
+	memcpy(mo.secret, place->secret, sizeof(mo.secret));
+	err = weft_mport_open(place->socket, &mo, port, why, why_len);
+	if (err == 0)
+		(*port)->steering =
+			(struct weft_steering){.queue = place->queue, .queues = place->queues};
+	return err;
+}
+
 /* Open the port that @p params names, and complete @p o with what it requires. */
 static int open_resource(const struct weft_lane_open *params, struct weft_lane_opts *o,
 			 struct weft_frame_port **port, char *why, size_t why_len)
 {
-	const struct weft_switch_place *place = NULL;
+	const struct weft_switch_place *place;
 	int err;
 
 	if (is_memif_socket(params->resource)) {
@@ -389,19 +425,17 @@ static int open_resource(const struct weft_lane_open *params, struct weft_lane_o
 		return err ? err : open_memif(params, o, port, why, why_len);
 	}
 	err = start_eal(params->conf, why, why_len);
-	if (err == 0)
-		err = take_place(params->resource, o, &place, why, why_len);
-	if (err == 0)
-		err = open_port(params, o, port, why, why_len);
 	if (err != 0)
 		return err;
+	place = switch_place_of(params->resource);
 	if (place)
-		(*port)->steering =
-			(struct weft_steering){.queue = place->queue, .queues = place->queues};
-	give_hint(*port, o->paths != 0              ? o->paths
-			 : params->conf->paths != 0 ? params->conf->paths
-						    : RAW_PATHS_AUTO);
-	return 0;
+		return open_switch_port(params, o, place, port, why, why_len);
+	err = open_port(params, o, port, why, why_len);
+	if (err == 0)
+		give_hint(*port, o->paths != 0              ? o->paths
+				 : params->conf->paths != 0 ? params->conf->paths
+							    : RAW_PATHS_AUTO);
+	return err;
 }
 
 static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,

@@ -32,6 +32,13 @@ struct weft_mport_opts {
 	uint32_t rx_bufs;    /**< buffers of the pool */
 	bool no_extbuf;      /**< no sends from user memory */
 	char secret[24];
+	/**
+	 * The peer is weft-switch, whose identity was checked when it granted the port. In a
+	 * container its user may have no number.
+	 */
+	bool vouched;
+	bool network;     /**< the peer forwards frames to a network */
+	const char *name; /**< of the lane's resource; NULL = the path */
 };
 
 /**
@@ -55,7 +62,7 @@ struct weft_mport {
 	struct weft_mconn conn;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
-	bool armed;
+	bool armed, vouched;
 	uint32_t polls;
 	uint64_t look_tsc;  /**< without a connection: time of the next look, */
 	uint64_t try_tsc;   /**< of a client's next try, */

@@ -23,7 +23,6 @@
 #include "port/port.h"
 #include "port/ports.h"
 #include "port/spread.h"
-#include "port/switch.h"
 #include "port/zcopy.h"
 
 /* ---- limits --------------------------------------------------------------------------------- */
@@ -101,7 +100,6 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	snprintf(mi->name.path, sizeof(mi->name.path), "%s", socket_path(kv));
 	mi->name.abstract = !arg_is(kv, "socket-abstract", "no");
 	mi->name.server = is_server(kv);
-	mi->name.vouched = !strcmp(d->name, WEFT_SWITCH_DEVICE);
 	mi->id = (uint32_t)arg_number(kv, "id", 0);
 	mi->port_id = d->port_id;
 	mi->started = &d->started;
@@ -115,12 +113,10 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
  */
 static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
-	const struct weft_switch_place *place = weft_switch_place(d->port_id);
 	struct weft_port_limits *l = &d->limits;
 	unsigned long rsize = arg_number(kv, "rsize", 10);
 
-	/* A switch with an uplink connects to a network. */
-	l->memory = !place || !place->uplink;
+	l->memory = true;
 	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
 	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "

@@ -11,16 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <rte_bus_vdev.h>
-#include <rte_errno.h>
-#include <rte_ethdev.h>
+#include <rte_ether.h>
 
 #include "port/eal.h"
 #include "port/port.h"
 #include "port/ports.h"
 #include "port/switch.h"
 
-#define DEVICE WEFT_SWITCH_DEVICE
 /* Timeout in s: a switch that was just started waits for the clients of its predecessor. */
 #define TIMEOUT_S 10
 
@@ -185,58 +182,13 @@ static void take_grant(const struct weft_switch_grant *g)
 		.queue = single ? g->port : 0,
 		.queues = single ? g->ports : 0,
 		.uplink = g->flags & WEFT_SWITCH_F_UPLINK,
+		.id = g->port,
+		.log2_ring = g->log2_ring,
+		.bsize = g->bsize,
 	};
-}
-
-/*
- * The PMD requires a folder that it can write to, though a client writes nothing there. So it gets
- * a private folder with a link to the socket, the same for all processes of this user.
- */
-static const char *in_our_folder(const char *socket, char *path, size_t size)
-{
-	char folder[sizeof(((struct weft_switch_grant *)0)->socket)], there[sizeof(folder)];
-	size_t used;
-	ssize_t n;
-
-	snprintf(folder, sizeof(folder), "%s", socket);
-	*strrchr(folder, '/') = '\0';
-	if (faccessat(AT_FDCWD, folder[0] ? folder : "/", R_OK | W_OK, AT_EACCESS) == 0 ||
-	    !weft_user_folder(geteuid(), "/tmp", path, size))
-		return socket;
-	used = strlen(path);
-	if (snprintf(path + used, size - used, "/switch%s", socket) >= (int)(size - used))
-		return socket;
-	for (char *p = path + used + 1; *p; p++)
-		if (*p == '/')
-			*p = '-';
-	n = readlink(path, there, sizeof(there) - 1);
-	if (n > 0 && (size_t)n == strlen(socket) && !memcmp(there, socket, (size_t)n))
-		return path;
-	unlink(path);
-	/* Another process may have created it in the meantime. */
-	return symlink(socket, path) == 0 || errno == EEXIST ? path : socket;
-}
-
-static int make_port(const struct weft_switch_grant *g, char *why, size_t why_len)
-{
-	char args[400], link[108];
-	int rc;
-
-	snprintf(args, sizeof(args),
-		 "role=client,id=%u,socket-abstract=no,socket=%s,secret=%s,rsize=%u,bsize=%u,"
-		 "mac=%02x:%02x:%02x:%02x:%02x:%02x",
-		 g->port, in_our_folder(g->socket, link, sizeof(link)), g->secret, g->log2_ring,
-		 g->bsize, g->mac[0], g->mac[1], g->mac[2], g->mac[3], g->mac[4], g->mac[5]);
-	/* rte_eal_hotplug_add() of DPDK 24.11 refuses more than 127 bytes. */
-	rc = rte_vdev_init(DEVICE, args);
-	if (rc == 0)
-		rc = rte_eth_dev_get_port_by_name(DEVICE, &place.port_id);
-	if (rc == 0)
-		return 0;
-	return weft_port_fail(
-		rc, why, why_len,
-		"weft-switch's port can't be made (%s): check that DPDK has net_memif",
-		rte_strerror(-rc));
+	memcpy(place.mac, g->mac, sizeof(place.mac));
+	memcpy(place.socket, g->socket, sizeof(place.socket));
+	memcpy(place.secret, g->secret, sizeof(place.secret));
 }
 
 static int join_switch(const char *path, char *why, size_t why_len)
@@ -255,10 +207,8 @@ static int join_switch(const char *path, char *why, size_t why_len)
 			path);
 	if (!rc)
 		rc = read_grant(path, fd, &g, why, why_len);
-	if (!rc) {
+	if (!rc)
 		take_grant(&g);
-		rc = make_port(&g, why, why_len);
-	}
 	if (rc) {
 		grant_fd = -1;
 		close(fd);
@@ -297,21 +247,13 @@ int weft_switch_join(const char *socket, char *why, size_t why_len)
 	return rc;
 }
 
-const struct weft_switch_place *weft_switch_place(uint16_t port_id)
+const struct weft_switch_place *weft_switch_place(void)
 {
 	bool ours;
 
 	/* Called by threads that have not joined, too. Once joined, the place does not change. */
 	pthread_mutex_lock(&lock);
-	ours = joined && place.port_id == port_id;
+	ours = joined;
 	pthread_mutex_unlock(&lock);
 	return ours ? &place : NULL;
-}
-
-const struct weft_switch_place *weft_switch_place_of(const char *resource)
-{
-	char why[256];
-	uint16_t id;
-
-	return weft_port_find(resource, &id, why, sizeof(why)) ? NULL : weft_switch_place(id);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/switch.h
- * A port of weft-switch (doc/switch.md): found by a well-known socket, created by one call, and
- * kept until the process ends; a forked child has none.
+ * A port of weft-switch (doc/switch.md): found by a well-known socket, requested by one call, and
+ * kept until the process ends; a forked child has none. memif/ opens it.
  */
 #ifndef WEFT_SWITCH_H
 #define WEFT_SWITCH_H
@@ -12,18 +12,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Name of the DPDK device that is a port of weft-switch. */
-#define WEFT_SWITCH_DEVICE "net_memif_switch"
+/** Name of the resource that is a port of weft-switch. */
+#define WEFT_SWITCH_RESOURCE "switch"
 
 /** The port's grant from the switch: its addresses, and the frames that it receives. */
 struct weft_switch_place {
-	uint16_t port_id; /**< DPDK's */
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none */
 	uint8_t prefix;
 	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
 	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
 	bool uplink;            /**< frames leave the host */
+	/* The memif connection: */
+	uint32_t id, bsize;
+	uint8_t log2_ring, mac[6];
+	char socket[108], secret[24];
 };
 
 /**
@@ -34,15 +37,13 @@ struct weft_switch_place {
 const char *weft_switch_socket(const char *conf);
 
 /**
- * Request a port and create it. The EAL is up. Once: a second call uses the port of the first one.
+ * Request a port. Once: a second call uses the port of the first one.
  * @return 0 or a negative error with a sentence
  */
 int weft_switch_join(const char *socket, char *why, size_t why_len);
 
-/** @return the place of a DPDK port that is the switch's; NULL: another port */
-const struct weft_switch_place *weft_switch_place(uint16_t port_id);
-/** weft_switch_place() by the number of the port, or the name of its device, as text. */
-const struct weft_switch_place *weft_switch_place_of(const char *resource);
+/** @return the place of this process at a switch; NULL: it has none */
+const struct weft_switch_place *weft_switch_place(void);
 
 /* ---- the grant ------------------------------------------------------------------------------ */
 

@@ -26,11 +26,6 @@ struct weft_memif_name {
 	char path[108];
 	bool abstract;
 	bool server;
-	/**
-	 * The peer is weft-switch, whose identity was checked when it granted the port. In a
-	 * container its user may have no number.
-	 */
-	bool vouched;
 };
 
 /** A memif connection; the comment of memif.c describes the threads. */

@@ -316,8 +316,6 @@ static bool is_trusted(int sock, const struct weft_memif_name *name)
 	socklen_t len = sizeof(cred);
 	uint64_t now, due;
 
-	if (name->vouched)
-		return true;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
 	    (cred.uid == 0 || cred.uid == geteuid()))
 		return true;
