@@ -113,7 +113,7 @@ static void usage(void)
 	fprintf(stderr, "usage: sim_net_bench SCENARIO [SEEDS] [NAME=VALUE...]\n"
 			"       sim_net_bench matrix [SEED [ROWS]]: one flow on networks of all "
 			"kinds;\n"
-			"       with ROWS random rows of the seeds from SEED on, also beside "
+			"       with ROWS random rows of the seeds from SEED on, also next to "
 			"others\n"
 			"One line for each of SEEDS (5) runs, then median, least and greatest. "
 			"Scenarios:\n");

@@ -28,7 +28,7 @@ struct net_run {
 
 /** One flow alone on networks of all kinds. @return exit code: 1 when a run missed a goal */
 int net_matrix_all(uint64_t seed, unsigned int seeds);
-/** @p rows random rows, of the seeds from @p seed on, also beside other flows. @return the same */
+/** @p rows random rows, of the seeds from @p seed on, also next to other flows. @return the same */
 int net_matrix_random(uint64_t seed, unsigned int rows);
 /** @return exit code: 0, or 1 when a run violated something */
 int net_run_all(const struct net_run *r);

@@ -41,7 +41,7 @@ static const char *const beside_names[] = {"-", "cubic", "bbr", "weft"};
 
 struct row {
 	uint8_t value[FACTORS];
-	uint8_t beside; /* enum beside */
+	uint8_t beside;
 };
 
 /* ---- the covering set ----------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ struct result {
 	struct net_figures f;
 	double share;         /* of the link, of the senders or of the flow in their place */
 	unsigned int suspect; /* times */
-	const char *why;
+	char why[300];        /* what was violated; "" = nothing */
 };
 
 static struct tcp_flow *flow_open(struct net_stage *s, const struct tcp_algorithm *a)
@@ -190,6 +190,7 @@ static struct result measure(const struct net_conf *c, uint64_t seed,
 	struct net_stage *s = net_stage_open(seed, c);
 	struct tcp_flow *other = flow_open(s, beside), *own = flow_open(s, instead);
 	struct result m = {.share = 0};
+	const char *why;
 	uint64_t before;
 
 	net_stage_start(s, own != NULL);
@@ -210,7 +211,8 @@ static struct result measure(const struct net_conf *c, uint64_t seed,
 		tcp_flow_stop(other);
 	if (own)
 		tcp_flow_stop(own);
-	m.why = net_stage_close(s);
+	why = net_stage_close(s);
+	snprintf(m.why, sizeof(m.why), "%s", why ? why : "");
 	tcp_flow_free(other);
 	tcp_flow_free(own);
 	return m;
@@ -283,10 +285,10 @@ static bool run_row(const struct row *r, uint64_t seed, bool goals)
 	if (miss[0] || m.share < want)
 		printf("  missed:%s%s", m.share < want ? " goal" : "", miss);
 	printf("\n");
-	if (m.why)
+	if (m.why[0])
 		printf("       violated: %s\n", m.why);
 	fflush(stdout);
-	return m.why || miss[0] || m.share < want;
+	return m.why[0] || miss[0] || m.share < want;
 }
 
 static void print_head(unsigned int rows)
