@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A lane over UDP sockets of one host, and a raw lane over net_af_packet of another, over veths of
-# MTU 1500 and 9000, in either direction.
+# MTU 1500 and 9000, in either direction; and with every hundredth frame dropped between the hosts.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -118,6 +118,42 @@ sealed_over_ipv6() {
 	return $rc
 }
 
+# A bridge joins the hosts, and drops every hundredth frame of either direction at random.
+lossy() {
+	local side
+	ip -n "${ns[2]}" link add name bridge type bridge &&
+		ip -n "${ns[2]}" link set dev bridge up || return 1
+	for side in 0 1; do
+		ip -n "${ns[$side]}" link add name lossy mtu 1500 type veth \
+			peer name "side$side" mtu 1500 netns "${ns[2]}" &&
+			ip -n "${ns[$side]}" addr add "10.99.3.$((side + 1))/24" dev lossy &&
+			ip -n "${ns[$side]}" link set dev lossy up &&
+			ip -n "${ns[2]}" link set dev "side$side" master bridge up || return 1
+	done
+	ip netns exec "${ns[2]}" nft "add table bridge weft
+		add chain bridge weft c { type filter hook forward priority 0; }
+		add rule bridge weft c iifname side0 ip protocol udp numgen random mod 100 == 0 \
+			counter drop
+		add rule bridge weft c iifname side1 ip protocol udp numgen random mod 100 == 0 \
+			counter drop"
+}
+
+# drops: the frames that the bridge has dropped, of each direction.
+drops() {
+	ip netns exec "${ns[2]}" nft list chain bridge weft c |
+		sed -n 's/.*counter packets \([0-9]*\).*/\1/p'
+}
+
+# sizes_with_loss SERVER: as sizes(), and frames of both directions are dropped meanwhile.
+sizes_with_loss() {
+	local before after i
+	mapfile -t before < <(drops)
+	sizes lossy 10.99.3 "$1" || return 1
+	mapfile -t after < <(drops)
+	echo "dropped: ${before[*]} before, ${after[*]} after"
+	for i in 0 1; do [ "${after[$i]}" -gt "${before[$i]}" ] || return 1; done
+}
+
 for server in sockets raw; do
 	# @behaviour R90: a lane over UDP sockets and a raw lane of another host carry messages, and
 	# the end of either process is noticed within a second
@@ -125,6 +161,13 @@ for server in sockets raw; do
 	check "every size, MTU 9000, server: $server" sizes rail9000 10.99.2 $server
 	check "a killed server: $server" killed $server
 done
+if command -v nft >/dev/null && lossy 2>"$dir/ip.log"; then
+	# @behaviour R90
+	check "every hundredth frame lost, server: sockets" sizes_with_loss sockets
+	check "every hundredth frame lost, server: raw" sizes_with_loss raw
+else
+	skip "lost frames" "no bridge or nft(8) here, or a kernel without them"
+fi
 if [ -e /proc/sys/net/ipv6 ] && link six 1500 &&
 	ip -n "${ns[0]}" addr add fd00:98::1/64 dev six nodad &&
 	ip -n "${ns[1]}" addr add fd00:98::2/64 dev six nodad; then
