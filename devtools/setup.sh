@@ -33,13 +33,12 @@ weft_packages() {
 		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf \
 			python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers libmicrohttpd-dev \
-			libssl-dev libipsec-mb-dev systemtap-sdt-dev \
-			libwireshark-dev libglib2.0-dev ;;
+			libssl-dev libipsec-mb-dev systemtap-sdt-dev ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen \
 			abigail-tools clang-format make dpdk-dev chromium-headless-shell \
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
-			perftest libjemalloc2 ;;
+			libwireshark-dev libglib2.0-dev perftest libjemalloc2 ;;
 		# libfabric's provider for MPI, and the programs of its tests.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
 		# What test/provider needs besides, of the group test.
@@ -51,7 +50,8 @@ weft_packages() {
 		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux \
 			hpcc netpipe-openmpi ;;
 		# To build and check the Debian packages, besides the groups build and mpi.
-		debian) printf '%s\n' debhelper lintian systemd ;;
+		debian) printf '%s\n' debhelper lintian systemd libwireshark-dev \
+			libglib2.0-dev ;;
 		# The same, for the RPM packages.
 		rpm) printf '%s\n' rpm rpm2cpio rpmlint cpio ;;
 		demo) printf '%s\n' tar coreutils ;;
