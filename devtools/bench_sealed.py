@@ -26,9 +26,11 @@ def modes(b):
             AUTH: {'WEFT_JOB_KEY': key, 'WEFT_SEAL': 'auth'}}
 
 
-def compare(b, where, run, test, size, target=0.95):
-    """run(test, size, env): one run. Both sealed variants against the plain one."""
-    variants = {name: partial(run, test, size, env=env) for name, env in modes(b).items()}
+def compare(b, where, run, test, size, target=0.95, also=None):
+    """run(test, size, env): one run. Both sealed variants against the plain one. also: variables of
+    all three."""
+    variants = {name: partial(run, test, size, env={**env, **(also or {})})
+                for name, env in modes(b).items()}
     if test == 'tag_lat':
         b.alternate('8 B half round trip, ' + where, variants, mean_latency_ns, 'ns',
                     [(SEALED, CRC, at_most_more, 80, None), (AUTH, CRC, report, None, None)])
@@ -120,4 +122,19 @@ def m_sealed(b):
             print('\nbeside WireGuard: not measured: %s' % err)
 
 
-MEASURES = {'sealed': m_sealed}
+def m_sealed_aesni(b):
+    """sealed lanes over memif as on a processor without VAES; the processor of this run may have
+    none, and then the measure sealed has the same figures"""
+    library = os.path.abspath(os.path.join(b.args.build, 'devtools', 'libaesni_only.so'))
+    if not os.path.exists(library):
+        raise TrialError('there is no %s: this build cannot seal' % library)
+
+    def memif(test, size, env):
+        return b.weft(test, size, env=env)
+
+    for test, size in (('tag_lat', 8), ('tag_bw', 8), ('tag_bw', 64 * KIB), ('tag_bw', MIB)):
+        compare(b, 'one memif lane, frames of 9000, AES-NI without VAES', memif, test, size,
+                also={'LD_PRELOAD': library})
+
+
+MEASURES = {'sealed': m_sealed, 'sealed-aesni': m_sealed_aesni}
