@@ -48,33 +48,33 @@
 /* ------------------------------------------------------------------ counters */
 
 /* Field, name and help text of each. */
-#define ROCE_COUNTERS(X)                                                                         \
-	X(tx, "tx.messages", "Messages sent.")                                                   \
-	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                       \
-	X(doorbells, "tx.doorbells", "Times that requests were posted to the device.")           \
-	X(words, "tx.counts", "Writes of a count of processed messages.")                        \
-	X(no_credit, "tx.no_credit", "Sends that found the peer's window full.")                 \
-	X(no_place, "tx.no_place", "Sends and operations that found the send queues full.")      \
-	X(no_buffer, "tx.no_buffer", "Sends that found no buffer.")                              \
-	X(rx, "rx.messages", "Messages received.")                                               \
-	X(rx_bytes, "rx.bytes", "Bytes of messages received.")                                   \
-	X(rx_copied, "rx.copied", "Messages received that had to be copied: buffers are short.") \
-	X(partial_word, "rx.torn_count", "Counts of peers read while they were being written.")  \
-	X(gets, "rma.gets", "Native reads posted.")                                              \
-	X(get_bytes, "rma.get_bytes", "Bytes of native reads.")                                  \
-	X(puts, "rma.puts", "Native writes posted.")                                             \
-	X(put_bytes, "rma.put_bytes", "Bytes of native writes.")                                 \
-	X(amos, "rma.atomics", "Native atomic operations posted.")                               \
-	X(bad_imm, "drop.bad_immediate",                                                         \
-	  "Messages that ended a lane: missing or invalid immediate data.")                      \
-	X(bad_ack, "drop.bad_count", "Counts that ended a lane: of what was never sent.")        \
-	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")                \
-	X(oversize, "drop.too_long", "Messages that ended a lane: longer than a buffer.")        \
-	X(late, "drop.late", "Messages dropped: their lane is closed.")                          \
-	X(stray, "drop.stray_completion", "Completions dropped: of no request.")                 \
-	X(failed, "lanes.failed", "Lanes that failed.")                                          \
-	X(suspect, "lanes.suspect", "Times that a silent lane was suspected to be dead.")        \
-	X(stopped, "lanes.stopped", "Lanes stopped, with a report to the peer.")                 \
+#define ROCE_COUNTERS(X)                                                                          \
+	X(tx, "tx.messages", "Messages sent.")                                                    \
+	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                        \
+	X(doorbells, "tx.doorbells", "Times that requests were posted to the device.")            \
+	X(words, "tx.counts", "Writes of a count of processed messages.")                         \
+	X(no_credit, "tx.no_credit", "Sends that found the peer's window full.")                  \
+	X(no_place, "tx.no_place", "Sends refused by a full queue, its share or the read limit.") \
+	X(no_buffer, "tx.no_buffer", "Sends that found no buffer.")                               \
+	X(rx, "rx.messages", "Messages received.")                                                \
+	X(rx_bytes, "rx.bytes", "Bytes of messages received.")                                    \
+	X(rx_copied, "rx.copied", "Messages received that had to be copied: buffers are short.")  \
+	X(partial_word, "rx.torn_count", "Counts of peers read while they were being written.")   \
+	X(gets, "rma.gets", "Native reads posted.")                                               \
+	X(get_bytes, "rma.get_bytes", "Bytes of native reads.")                                   \
+	X(puts, "rma.puts", "Native writes posted.")                                              \
+	X(put_bytes, "rma.put_bytes", "Bytes of native writes.")                                  \
+	X(amos, "rma.atomics", "Native atomic operations posted.")                                \
+	X(bad_imm, "drop.bad_immediate",                                                          \
+	  "Messages that ended a lane: missing or invalid immediate data.")                       \
+	X(bad_ack, "drop.bad_count", "Counts that ended a lane: of what was never sent.")         \
+	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")                 \
+	X(oversize, "drop.too_long", "Messages that ended a lane: longer than a buffer.")         \
+	X(late, "drop.late", "Messages dropped: their lane is closed.")                           \
+	X(stray, "drop.stray_completion", "Completions dropped: of no request.")                  \
+	X(failed, "lanes.failed", "Lanes that failed.")                                           \
+	X(suspect, "lanes.suspect", "Times that a silent lane was suspected to be dead.")         \
+	X(stopped, "lanes.stopped", "Lanes stopped, with a report to the peer.")                  \
 	X(events, "device.events", "Asynchronous events of the device.")
 
 /* ------------------------------------------------------------------ connection */

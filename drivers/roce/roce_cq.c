@@ -328,7 +328,10 @@ static bool may_deliver(struct roce_iface *r, struct roce_chan *chan, const stru
  */
 static bool bye_crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
-	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
+	uint32_t imm = ntohl(wc->imm_data);
+
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(imm & WEFT_ROCE_IMM_CONTROL) ||
+	    weft_roce_imm_id(imm) != WEFT_ROCE_BYE)
 		return false;
 	chan->bye = true;
 	roce_lane_ep_bye(chan->lane_ep);

@@ -41,12 +41,17 @@ static void expect_states(enum ibv_qp_state state)
 	assert_int_equal(qp[1]->state, state);
 }
 
-static void bye_from_peer(void)
+static void control_from_peer(uint8_t id)
 {
-	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE, 0);
+	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, id, 0);
 
 	fake_message(qp[0], &imm, NULL, 0);
 	fake_message(qp[1], &imm, NULL, 0);
+}
+
+static void bye_from_peer(void)
+{
+	control_from_peer(WEFT_ROCE_BYE);
 }
 
 /* ------------------------------------------------------------------ destroyed */
@@ -80,6 +85,25 @@ static void destroyed_while_connecting_sends_its_last_message_when_it_can(void *
 	assert_false(qp[0]->destroyed);
 	fake_turn(iface, 10 * FAKE_MS);
 	assert_true(qp[0]->destroyed && qp[1]->destroyed);
+}
+
+/* @behaviour Y24 */
+static void a_ping_that_crosses_the_end_is_no_last_message(void **state)
+{
+	(void)state;
+	lane_ep->ops->ep_destroy(lane_ep);
+	fake_jobs();
+	fake_turn(iface, FAKE_MS);
+	fake_complete(qp[0], IBV_WC_SUCCESS);
+	fake_complete(qp[1], IBV_WC_SUCCESS);
+	control_from_peer(WEFT_ROCE_PING);
+	fake_turn(iface, FAKE_MS);
+	fake_turn(iface, FAKE_MS);
+	expect_states(IBV_QPS_RTS);
+	bye_from_peer();
+	fake_turn(iface, FAKE_MS);
+	fake_turn(iface, FAKE_MS);
+	expect_states(IBV_QPS_ERR);
 }
 
 static void destroyed_while_connecting_to_a_peer_that_is_not_there_ends_soon(void **state)
@@ -240,6 +264,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
 		T(destroyed_while_connecting_sends_its_last_message_when_it_can),
+		T(a_ping_that_crosses_the_end_is_no_last_message),
 		T(destroyed_while_connecting_to_a_peer_that_is_not_there_ends_soon),
 		T(destroyed_while_connecting_without_answer_goes_into_the_error_state_first),
 		T(destroyed_after_the_thread_was_through_but_before_anybody_looked),
