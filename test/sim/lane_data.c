@@ -189,6 +189,16 @@ static void a_slow_link_is_filled(struct sim_case *c)
 	assert_true((double)bytes * 8 / (double)(sim_now(t.sim) - start) > 0.85);
 }
 
+/* Also those of ARP and of the handshake. */
+static void frames_and_bytes_sent_are_those_of_the_port(struct sim_case *c)
+{
+	struct lane_two t = connected(c, NULL);
+
+	assert_true(lane_send_all(t.e, 0, 100, SIM_S));
+	assert_int_equal(lane_counter(t.a, "tx.frames"), sim_port_stats(t.pa)->tx_frames);
+	assert_int_equal(lane_counter(t.a, "tx.bytes"), sim_port_stats(t.pa)->tx_bytes);
+}
+
 /* @behaviour U86 */
 static void a_queue_that_drops_its_tail_is_survived(struct sim_case *c)
 {
@@ -537,6 +547,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(corruption_with_crc32c_delivers_nothing_wrong),
 	SIM_CASE(corruption_with_udp_checksums_delivers_nothing_wrong),
 	SIM_CASE(a_slow_link_is_filled),
+	SIM_CASE(frames_and_bytes_sent_are_those_of_the_port),
 	SIM_CASE(a_queue_that_drops_its_tail_is_survived),
 	SIM_CASE(a_full_window_is_repeated_and_opens),
 	SIM_CASE(the_first_window_is_repeated_and_opens),

@@ -747,4 +747,5 @@ void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rt
 	m->pkt_len = m->data_len;
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_FRAMES);
+	iface->counter[RAW_TX_BYTES] += len;
 }
