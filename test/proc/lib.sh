@@ -31,8 +31,11 @@ tap=0
 tap_failed=0
 
 tidy() {
-	# To timeout, which hands it on.
-	[ -z "$server_pid" ] || kill "$server_pid" 2>/dev/null
+	local pids
+	# To timeout, which hands it on. A case that failed may have left other processes.
+	pids=$(jobs -p)
+	# shellcheck disable=SC2086 # one argument each
+	[ -z "$pids" ] || kill $pids 2>/dev/null
 	wait 2>/dev/null
 	rm -rf "$dir"
 }

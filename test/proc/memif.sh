@@ -210,16 +210,24 @@ stranger_is_sent_away() {
 		ask 5 && served 1
 }
 
-# A port of Weft's own checks each client itself.
-stranger_of_own_port() {
-	new_socket
+visitor_is_refused() {
 	serve || return 1
 	chmod 711 "$dir"
 	chmod 666 "$dir/s$number"
 	python3 -c "$visitor_py" "$dir/s$number" | tee "$dir/visit"
-	chmod 700 "$dir"
 	grep -q "sent away" "$dir/visit" && grep "is refused as a peer" "$dir/server.err" &&
 		ask 5 && served 1
+}
+
+# A port of Weft's own checks each client itself. The folder is one that other users can enter.
+stranger_of_own_port() {
+	local private=$dir rc=0
+	dir=$(mktemp -d /tmp/weft-memif.XXXXXX)
+	new_socket
+	visitor_is_refused || rc=1
+	rm -rf "$dir"
+	dir=$private
+	return $rc
 }
 
 squatter_gets_nothing() {

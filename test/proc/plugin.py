@@ -22,7 +22,8 @@ import tap  # noqa: E402
 BUILD = sys.argv[1]
 PLUGIN = os.path.join(BUILD, 'app', 'weft.so')
 NOBODY = 65534
-FOLDER = tempfile.TemporaryDirectory(prefix='weft-plugin.')
+# Another user reads it: not the folder of a run, which only its user can enter.
+FOLDER = tempfile.TemporaryDirectory(prefix='weft-plugin.', dir='/tmp')
 HOME = {False: os.path.join(FOLDER.name, 'lua'), True: os.path.join(FOLDER.name, 'plugin')}
 SAMPLE = 20  # frames of a type
 PACKETS = 1500  # of a long capture
