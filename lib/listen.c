@@ -443,7 +443,7 @@ static int fetch(struct weft_tcp_connect *t, int fd, uint64_t end)
 		c->length = le32toh(reply.length);
 		rc = receive_address(c, fd, end);
 	}
-	if (rc == -EACCES) /* with the sentence of fail_key() */
+	if (rc == -EACCES) /* fail_key() has written the sentence. */
 		return rc;
 	if (rc == -ETIMEDOUT)
 		return weft_tcp_fail(t, rc,

@@ -174,7 +174,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	open_tap(w, iface);
 	weft_iface_link_init(w, w->num_ifaces - 1);
 	weft_mem_iface_opened(w->ctx, iface);
-	/* Without its control channel it can still be reached over other lanes. */
+	/* Without the control channel, peers can still reach the worker over other lanes. */
 	if (driver->control && !is_open(w, driver->control, resource))
 		open_iface(w, driver->control, resource, options, NULL, WEFT_LOG_WARN);
 	return 0;

@@ -301,7 +301,7 @@ static void gone(const struct trace *t, uint8_t file, struct list *l)
 	     "%s, and nothing comes from it any more on %u lanes, %.0f ms before others stop "
 	     "sending to it; %" PRIu64 " frames stay unacknowledged",
 	     broken_off ? "its capture was not closed: its process was killed or has crashed"
-			: "its capture and its frames end at once",
+			: "its capture ends with its last frame",
 	     e.lanes, ms(e.until - e.last_from), e.frames)
 		->weight = 2.4;
 }

@@ -538,7 +538,10 @@ static bool slope(const struct two *two, struct trace_clock *clock)
 	       spread <= (fabs(clock->drift) > DRIFT_SPREAD ? fabs(clock->drift) : DRIFT_SPREAD);
 }
 
-/* No frame arrives before it was sent, without any correction. */
+/*
+ * Are the clocks equal? Without a correction, frames of both directions arrive after they were
+ * sent, and the least delays of both together are at most EQUAL_NS.
+ */
 static bool are_equal(const struct two *two)
 {
 	return two->all.has[0] && two->all.has[1] && two->all.least[0] >= 0 &&

@@ -312,7 +312,7 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 
 /*
  * Skip a block: four bytes, of which the first two are a number of units, then the units.
- * @param unit  bytes of each. @param most  units, at most. @return the number; 0 = malformed
+ * @param unit  bytes of each. @param most  units, at most. @return the number; 0: malformed, or cut
  */
 static uint16_t block(struct dump_view *v, uint32_t unit, uint16_t most)
 {

@@ -148,7 +148,11 @@ static bool read_block(struct dump_file *file, struct block *b)
 	b->type = get32(file, head);
 	len = get32(file, head + 4);
 	if (len < 12 || len % 4 || len < have + 4 || len > BLOCK_MAX)
-		return damaged(file, "a block claims %u bytes, which no block can have", len);
+		return damaged(
+			file,
+			"a block claims %u bytes: weft-dump reads multiples of 4 from 12 bytes "
+			"to 16 MiB",
+			len);
 	if (!make_room(file, len))
 		return false;
 	memcpy(file->block, head, have);

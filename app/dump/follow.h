@@ -21,7 +21,7 @@ struct msg_link {
 	uint8_t kind; /**< enum link_kind */
 };
 
-/** Read the messages of a frame that is seen first. @return its links, or TRACE_NONE */
+/** Read the messages of a frame at its first sighting. @return its links, or TRACE_NONE */
 uint32_t follow_messages(struct trace *t, struct trace_flow *f, const struct dump_view *view,
 			 uint64_t time, uint8_t way);
 

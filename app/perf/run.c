@@ -127,7 +127,7 @@ static int begin_session(struct perf_session *s, bool raw)
 	return ret;
 }
 
-/* Print the last line, at either end. */
+/* Client and server: print the losses of the lanes as the last line of the text output. */
 static void print_losses(struct perf_session *s)
 {
 	char text[2048];

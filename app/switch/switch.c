@@ -385,8 +385,8 @@ static int address_single(struct options *o)
 	unsigned int i;
 
 	if (o->sw.uplink.id == SW_NO_UPLINK || !p->prefix) {
-		cli_error("-1 (one address for all) needs an uplink, and its IP address: "
-			  "-a IP/BITS[,GATEWAY]");
+		cli_error("one address for all (-1, or a cloud's uplink) needs an uplink, and its "
+			  "IP address: -a IP/BITS[,GATEWAY]");
 		return APP_USAGE;
 	}
 	if (rte_eth_macaddr_get(o->sw.uplink.id, &mac)) {

@@ -398,17 +398,18 @@ static const struct cli_command command = {
 		"and prints counters.\n"
 		"\n",
 	.options = table,
-	.after = {"\nCommands, one a line on standard input:\n", command_help,
-		  "\nLINK is a list of items, and changes those that it names:\n", sim_link_help,
-		  "\n"
-		  "Exit code: 0 ended by quit, 1 could not start, 2 wrong usage, 128+N ended by "
-		  "signal N.\n"
-		  "\n"
-		  "1 % loss and 1 ms between two programs, each with a memif port of "
-		  "role=client:\n"
-		  "  weft-wire --no-pci --vdev=net_memif0,role=server,socket=/run/a \\\n"
-		  "            --vdev=net_memif1,role=server,socket=/run/b -- -l "
-		  "loss=1%,delay=1ms\n"},
+	.after =
+		{"\nCommands, one a line on standard input:\n", command_help,
+		 "\nLINK is a list of items, and changes those that it names:\n", sim_link_help,
+		 "\n"
+		 "Exit code: 0 ended by quit, 1 could not start or write the trace, 2 wrong usage, "
+		 "128+N ended by signal N.\n"
+		 "\n"
+		 "1 % loss and 1 ms between two programs, each with a memif port of "
+		 "role=client:\n"
+		 "  weft-wire --no-pci --vdev=net_memif0,role=server,socket=/run/a \\\n"
+		 "            --vdev=net_memif1,role=server,socket=/run/b -- -l "
+		 "loss=1%,delay=1ms\n"},
 };
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */

@@ -137,7 +137,7 @@ TAILQ_HEAD(shm_list, shm_ep);
 #define SHM_COUNTERS(X)                                                                         \
 	X(tx_messages, "tx.messages", "Messages sent.")                                         \
 	X(tx_chunks, "tx.chunks",                                                               \
-	  "Messages sent in a chunk, since they were too long for the ring.")                   \
+	  "Messages sent in a chunk: too long for the ring, or not contiguous.")                \
 	X(tx_no_room, "tx.no_room",                                                             \
 	  "Sends that found the ring full, no chunk, or no connection yet.")                    \
 	X(tx_wakes, "tx.wakes", "Peers that slept and were woken.")                             \

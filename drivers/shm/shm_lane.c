@@ -231,7 +231,9 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 	if (options[0] == '\0')
 		return 0;
 	if (strcmp(options, "mix") != 0) {
-		snprintf(why, why_len, "unknown option '%s'; there is only 'mix', without a value",
+		snprintf(why, why_len,
+			 "options '%s' are not understood: the lane's own option is 'mix', once "
+			 "and without a value",
 			 options);
 		return -EINVAL;
 	}

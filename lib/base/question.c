@@ -170,7 +170,7 @@ const char *weft_question_put(struct weft_question *q, enum weft_question_kind k
 	 */
 	atomic_store(&q->state, WEFT_QUESTION_POSTED);
 	q->late = !wait_for_answer(q);
-	return q->late ? "the worker has not polled for a second, or is closing" : NULL;
+	return q->late ? "the worker does not answer: it does not poll, or is closing" : NULL;
 }
 
 bool weft_question_is_to(const struct weft_question *q, const char *id, size_t len)

@@ -276,8 +276,8 @@ const struct weft_option weft_options[] = {
 			"For each 256 bytes of it the worker also keeps one message that is short "
 			"or only announced. Peers get credit within this limit. When all of it is "
 			"granted, each further peer still gets 4 KiB and 16 messages, so the bound "
-			"is this value and 4 KiB for each peer. A message without credit is "
-			"announced. Without credit for that it waits at its sender.",
+			"of credit is this value and 4 KiB for each peer. A message without credit "
+			"is announced. Without credit for that it waits at its sender.",
 	},
 	{
 		"UNEXP_MEMORY", WEFT_OPT_BYTES, FIELD(unexp_memory), .def = "auto", .unit = "bytes",
@@ -346,12 +346,12 @@ const struct weft_option weft_options[] = {
 		.guarded = true,
 		.help = "File of the flight recorder (pcapng); %p becomes the process id, %n a "
 			"number. Empty: recorder-PID-RANDOM.pcapng in the folder weft-UID of "
-			"TMPDIR or /tmp, where the newest 20 files of all processes stay, at most "
-			"64 MiB. Errors write no more than one file in 10 s and eight in all. A "
-			"file holds the beginnings of messages: only its owner can read it. The "
-			"first context of a process decides. FILE,messages: the recorder also has "
-			"the messages of shm and RoCE lanes, whose frames it does not see, at a "
-			"cost for short ones.",
+			"TMPDIR or /tmp, or /run/user/UID/weft where that is another user's. The "
+			"newest 20 files of all processes stay, at most 64 MiB. Errors write no "
+			"more than one file in 10 s and eight in all. A file holds the beginnings "
+			"of messages: only its owner can read it. The first lane with a recorder "
+			"decides. FILE,messages: the recorder also has the messages of shm and "
+			"RoCE lanes, whose frames it does not see, at a cost for short ones.",
 	},
 	/* ---- hidden: for tests and for finding faults */
 	{

@@ -176,7 +176,10 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
  * export_lock; core/context.h names the fields that are read without.
  */
 
-/* Rights for which memory must be writable; for others it is only tried. */
+/*
+ * Rights of peers that need writable memory. Without these and LOCAL_WRITE, write access is tried
+ * first, and read-only memory is registered as such.
+ */
 #define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
 static void free_mem(struct weft_mem *mem)

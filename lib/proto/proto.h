@@ -294,8 +294,8 @@ void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint3
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
 /**
- * Data in native reads or writes over @p lanes: posting by the CPU of stage @p poster, the wire,
- * the latency. Sets lanes and shares.
+ * Add data in native reads or writes over @p lanes: posting by the CPU of stage @p poster, the
+ * wire, the latency; in memory the kernel's call, too. weft_curve_lanes() sets lanes and shares.
  */
 void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 		      enum weft_stage poster);

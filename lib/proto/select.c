@@ -577,7 +577,7 @@ static struct weft_ep_config *config_new(const struct weft_model *model)
 	if (!config)
 		return NULL;
 	config->model = *model;
-	/* The hot path uses these without a check. */
+	/* The hot path uses the selections for contiguous buffers without a check. */
 	for (unsigned int op = 0; op < WEFT_NUM_OPS; op++) {
 		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG);
 		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG | WEFT_BUF_REG);

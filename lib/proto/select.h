@@ -59,7 +59,7 @@ struct weft_thresh_in {
 
 struct weft_thresh {
 	double num;        /**< s */
-	double den;        /**< s/byte; 0 when it is below #WEFT_THRESH_EPSILON */
+	double den;        /**< s/byte; may be negative; 0 when |den| < #WEFT_THRESH_EPSILON */
 	bool has_quotient; /**< den != 0 */
 	double quotient;   /**< num/den, bytes, not rounded; may be negative */
 	size_t bytes;      /**< rendezvous from this size on, rounded up; SIZE_MAX = never */

@@ -237,7 +237,10 @@ static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
 	return lanes;
 }
 
-/* Lanes with a key in the offer read into our memory, if it can be registered where necessary. */
+/*
+ * Plain data: lanes with a key in the offer read, except those by which pulls are faster. A lane
+ * that needs the buffer registered reads only if that succeeds.
+ */
 static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);

@@ -510,7 +510,7 @@ void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, siz
  * also detects what is malformed.
  */
 
-/* What all messages of a batch have in common. */
+/* A batch of messages: its endpoint, the completion of the present message, bytes of all so far. */
 struct batch {
 	struct weft_msg_ep *me;
 	struct weft_ep *ep;

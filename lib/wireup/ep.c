@@ -205,7 +205,7 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool n
 	if (status >= 0)
 		status = -EIO;
 	if (ep->remote_closed) {
-		/* Many programs end like this: the owner is notified, and the log has no error. */
+		/* The peer has closed the endpoint, as programs do at their end: no error. */
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
 	} else {
 		ep->worker->count.eps_failed++;

@@ -56,7 +56,7 @@ struct weft_peer {
 struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote);
 /** Find or make the record of the worker that a boot address names. NULL = no memory. */
 struct weft_peer *weft_peer_of_boot(struct weft_worker *w, uint64_t id, uint64_t digest);
-/** Was this number used by an endpoint already? */
+/** Does @p sn count as used? So do skipped numbers, and those 64 or more before the newest. */
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 /** The peer has reported that @p sn is free there: lower numbers must not be used any more. */

@@ -185,7 +185,7 @@ start_client() {
 
 # stream_runs: the time of the stream that start_client has begun runs (so long without -f):
 # weft-perf has found out how many messages -D takes, and has reported the first second.
-stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' $client_pid; }
+stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' "$client_pid"; }
 
 # start_stream ARGS...: random bytes go from the client (client_pid) to the server, by weft-cat with
 # these arguments, until end_stream: as long as a case takes, on any machine.
@@ -213,8 +213,8 @@ start_stream() {
 # end_stream: it ends well, and both ends have found the same number of bytes and the same CRC.
 end_stream() {
 	local rc=0
-	kill $stream_pid
-	wait $client_pid || rc=$?
+	kill "$stream_pid"
+	wait "$client_pid" || rc=$?
 	server_code || rc=$?
 	echo "the stream's exit code is $rc"
 	return $rc

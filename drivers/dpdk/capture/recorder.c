@@ -530,7 +530,10 @@ static struct weft_recorder *recorder_new(uint64_t frames)
 	return r;
 }
 
-/* @return a recorder that a lane has left, or a new one. Under the lock. */
+/*
+ * Under the lock. @return a recorder of this size that a lane has left, or a new one; NULL: there
+ * is no place or no memory
+ */
 static struct weft_recorder *recorder_get(uint64_t frames)
 {
 	struct weft_recorder *r;

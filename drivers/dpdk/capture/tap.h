@@ -3,8 +3,9 @@
  * @file capture/tap.h
  * A lane shows its frames to its tap. The tap passes them to the flight recorder
  * (capture/recorder.h), and to a capture while there is one (capture/capture.h). The lane's thread
- * calls the inline functions of this file; other threads start and stop captures. Without a capture
- * the cost is one branch for each burst.
+ * calls the inline functions of this file; other threads start and stop captures. Without a
+ * capture, the flight recorder keeps the beginning of each frame, unless WEFT_RECORDER is off. With
+ * neither, a burst costs a few branches.
  *
  * Frames are as the port receives or sends them: fields that the NIC fills in (checksums) are
  * missing, and frames that the port did not accept are not recorded.

@@ -234,8 +234,8 @@ struct boot_wire {
 } __attribute__((packed));
 
 /*
- * With an IPv6 address. Until the peer sends ADDRESS, the reader assumes its own frame size and no
- * VLAN.
+ * The boot address of an iface with IPv6. Until the peer sends ADDRESS, the reader assumes the
+ * frame size of its own iface, and no VLAN.
  */
 struct boot6_wire {
 	uint8_t ip6[16];

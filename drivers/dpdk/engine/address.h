@@ -57,8 +57,8 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 void raw_fill_attr(struct raw_iface *iface);
 
 /*
- * Sets the bandwidth that the iface reports: when it is opened, and when the link comes up or its
- * speed changes.
+ * Sets the bandwidth that the iface reports, unless the user has given it. To be called when the
+ * iface is opened, and when the link comes up or its speed changes.
  */
 void raw_fill_numbers(struct raw_iface *iface);
 

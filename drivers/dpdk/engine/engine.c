@@ -570,7 +570,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->tx_clock = 1000000000ull;
 	iface->live_clock = 1000000000ull;
 	iface->next_tx_clock = RAW_NEVER;
-	/* The port is polled soon: its link may come up after this query. */
+	/* The link may come up after this query, so its state is read again after RAW_LOOK_DOWN. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
 	iface->look_at = iface->port->ops->look ? iface->live_clock + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_live_clock = iface->look_at;

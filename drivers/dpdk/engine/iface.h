@@ -56,7 +56,7 @@
 	X(RAW_PATH_BAD, "path.bad", "Times that a path was found bad.")                            \
 	X(RAW_PATH_OPENED, "path.opened", "Further paths opened.")                                 \
 	X(RAW_PATH_MORE, "path.more", "Trials that ended with one path more in use.")              \
-	X(RAW_PATH_FEWER, "path.fewer", "Times that a path was put back into reserve.")            \
+	X(RAW_PATH_FEWER, "path.fewer", "Times that half of the paths became reserve.")            \
 	X(RAW_PATH_BACK, "path.back", "Times that a bad path was found good again.")               \
 	X(RAW_PATH_SWITCHES, "path.switches",                                                      \
 	  "Times that sending left a path that was found bad.")                                    \

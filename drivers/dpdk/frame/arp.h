@@ -176,7 +176,7 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
  * Frames from @p ip come from another MAC than the known one. Forget the known MAC if it is older
- * than WEFT_ARP_FRESH.
+ * than WEFT_ARP_FRESH, and not that of a static neighbour.
  *
  * @return true: the MAC was forgotten
  */

@@ -552,8 +552,10 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 						   : "");
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(d->port_id, &nb_rx, &nb_tx);
 	if (rc)
-		return weft_port_fail(rc, why, why_len, "port %u (%s): no ring size suits it",
-				      d->port_id, d->name);
+		return weft_port_fail(
+			rc, why, why_len,
+			"port %u (%s): its driver does not report the sizes of rings (%s)",
+			d->port_id, d->name, rte_strerror(-rc));
 	d->zcopy.tx_ring = nb_tx;
 	if (!d->limits.rx_depth)
 		d->limits.rx_depth = nb_rx;

@@ -324,7 +324,7 @@ void weft_packet_socket_kick(struct weft_port *p)
 		return;
 	sent = send(p->sock, NULL, 0, MSG_DONTWAIT);
 	p->last_tx_tsc = rte_rdtsc();
-	/* 0: nothing was left. An error: the kernel still has no room. */
+	/* 0: the ring is empty. An error: the kernel's queue is full, or the interface is down. */
 	p->stuck = sent < 0;
 	if (sent >= 0)
 		p->unproven = 0;

@@ -189,8 +189,8 @@ static int no_such_port(const char *resource, char *why, size_t why_len)
 			"arguments (--vdev=net_memif0,role=server) or bind a NIC with "
 			"dpdk-devbind.py",
 			resource);
-	return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s",
-			      resource, all);
+	return weft_port_fail(-ENODEV, why, why_len,
+			      "there is no DPDK port '%s' for a lane; there are %s", resource, all);
 }
 
 int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len)

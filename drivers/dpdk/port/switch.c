@@ -221,7 +221,7 @@ static int join_switch(const char *path, char *why, size_t why_len)
 /* A child has no port of its own, and must not keep the port after the end of its parent. */
 static void in_child(void)
 {
-	/* its owner does not exist in the child */
+	/* The thread that held the lock does not exist in the child. */
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	if (grant_fd >= 0)
 		close(grant_fd);
