@@ -39,7 +39,7 @@ static const struct {
 	{"job_eal_args", FI_PARAM_STRING,
 	 "WEFT_EAL_ARGS of the job, for hosts that do not set WEFT_EAL_ARGS. weft-mpirun sets it"},
 	{"progress", FI_PARAM_STRING,
-	 "asked (default): a thread makes progress when the application makes no calls, after "
+	 "requested (default): a thread makes progress when the application makes no calls, after "
 	 "FI_WEFT_PROGRESS_INTERVAL if it requests FI_PROGRESS_AUTO, otherwise after 20 ms; auto: "
 	 "as if it requested that; manual: no thread, and FI_PROGRESS_AUTO is not offered"},
 	{"progress_interval", FI_PARAM_INT,
@@ -124,7 +124,7 @@ void wfi_options_other_version(void)
 static const char *find_progress(enum wfi_progress_choice *choice, bool *good)
 {
 	static const char *const words[] = {
-		[WFI_PROGRESS_REQUESTED] = "asked",
+		[WFI_PROGRESS_REQUESTED] = "requested",
 		[WFI_PROGRESS_MANUAL] = "manual",
 		[WFI_PROGRESS_AUTO] = "auto",
 	};
@@ -140,7 +140,7 @@ static const char *find_progress(enum wfi_progress_choice *choice, bool *good)
 			return text;
 		}
 	}
-	*good = false;
+	*good = strcasecmp(text, "asked") == 0; /* the word of 0.1.0 for "requested" */
 	return text;
 }
 
