@@ -217,15 +217,15 @@ void dissect_learn_data(packet_info *pinfo, uint32_t place, const struct weft_fr
 	}
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- probes --------------------------------------------------------------------------------- */
 
-struct question {
+struct probe {
 	uint32_t number;
 	nstime_t time;
 	struct dissect_note *note;
 };
 
-static wmem_map_t *probes; /* connection and PROBE -> struct question */
+static wmem_map_t *probes; /* connection and PROBE -> struct probe */
 
 void dissect_learn_probe(packet_info *pinfo, uint8_t type, uint32_t stream,
 			 const struct weft_frame_probe *probe)
@@ -234,15 +234,15 @@ void dissect_learn_probe(packet_info *pinfo, uint8_t type, uint32_t stream,
 		uint32_t stream;
 		struct weft_frame_probe probe;
 	} key = {stream, *probe};
-	bool asks = type == WEFT_FRAME_PROBE;
-	struct question *q = dissect_map_entry(probes, &key, sizeof(key), asks ? sizeof(*q) : 0);
+	bool is_probe = type == WEFT_FRAME_PROBE;
+	struct probe *q = dissect_map_entry(probes, &key, sizeof(key), is_probe ? sizeof(*q) : 0);
 	struct dissect_note *note;
 
 	if (!q)
 		return;
 	note = dissect_note_make(pinfo);
-	if (asks) {
-		*q = (struct question){pinfo->num, pinfo->rel_ts, note};
+	if (is_probe) {
+		*q = (struct probe){pinfo->num, pinfo->rel_ts, note};
 		return;
 	}
 	q->note->answer = pinfo->num;

@@ -16,7 +16,7 @@
  * wait at each end; no message is theirs. With -o the lanes have memif ports of Weft's own, and the
  * bare port, which is net_memif's, is not measured. With -s a third worker has an idle lane through
  * shared memory, whose messages may be wanted (WEFT_RECORDER_FILE=,messages). Under callgrind, a
- * small number of round trips tells instructions per message:
+ * small number of round trips shows the instructions per message:
  *
  *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
