@@ -17,6 +17,8 @@
 #include <rte_common.h>
 
 #include "base/thread.h"
+#include "drivers/dpdk/memif/messages.h"
+#include "drivers/dpdk/memif/ring.h"
 #include "switch/client.h"
 #include "switch/grant.h"
 #include "switch/pump.h"
@@ -47,7 +49,7 @@
 size_t sw_region_max(unsigned int log2_ring, uint32_t bsize)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), slots = (size_t)1 << log2_ring;
-	size_t ring = sizeof(struct sw_ring_shm) + slots * sizeof(struct sw_ring_desc);
+	size_t ring = weft_mring_bytes(log2_ring);
 
 	return RTE_ALIGN_CEIL(2 * ring, page) + RTE_ALIGN_CEIL(2 * slots * bsize, page) + page;
 }
@@ -99,7 +101,7 @@ static bool make_pages(uint8_t *at, size_t size)
  * Check, map and seal the memory of a client; all of its pages are allocated afterwards.
  * @return NULL; or the reason, for the client
  */
-static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void **region)
+static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, uint8_t **region)
 {
 	const char *why = NULL;
 	void *at;
@@ -136,7 +138,6 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
  * region and one ring for each direction; any other message ends the connection.
  */
 
-#define VERSION 0x0200u
 /*
  * Until this time after its first grants are possible, a switch accepts clients of its predecessor,
  * which try to reconnect ten times a second.
@@ -147,53 +148,6 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
-
-enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
-
-struct __rte_packed hello {
-	char name[32];
-	uint16_t min_version, max_version, max_region, max_s2c, max_c2s;
-	uint8_t max_log2_ring;
-};
-
-struct __rte_packed init {
-	uint16_t version;
-	uint32_t id;
-	uint8_t mode;
-	char secret[24], name[32];
-};
-
-struct __rte_packed add_region {
-	uint16_t index;
-	uint64_t size;
-};
-
-struct __rte_packed add_ring {
-	uint16_t flags, index, region;
-	uint32_t offset;
-	uint8_t log2_size;
-	uint16_t private_size;
-};
-
-struct __rte_packed disconnect {
-	uint32_t code;
-	char text[96];
-};
-
-struct __rte_packed message {
-	uint16_t type;
-	union {
-		struct hello hello;
-		struct init init;
-		struct add_region region;
-		struct add_ring ring;
-		struct disconnect disconnect;
-		char connected[32];
-		uint8_t all[126];
-	};
-};
-
-static_assert(sizeof(struct message) == 128, "memif's messages");
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
@@ -208,24 +162,24 @@ static void conn_close(struct sw *s, struct sw_conn *c)
 	sw_close(&c->region_fd);
 	sw_close(&c->rx.event);
 	sw_close(&c->tx.event);
-	sw_unmap(c->region, c->len);
+	sw_unmap(c->region.at, c->region.len);
 	sw_conn_init(c);
 }
 
-static bool send_message(const struct sw_conn *c, const struct message *m)
+static bool send_message(const struct sw_conn *c, const struct weft_memif_message *m)
 {
 	return send(c->fd, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
 }
 
 static bool acknowledge(const struct sw_conn *c)
 {
-	return send_message(c, &(struct message){.type = T_ACK});
+	return send_message(c, &(struct weft_memif_message){.type = WEFT_MEMIF_ACK});
 }
 
 /* @return false, for the caller to return */
 static bool refuse(const struct sw_conn *c, const char *text)
 {
-	struct message m = {.type = T_DISCONNECT};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_DISCONNECT};
 
 	snprintf(m.disconnect.text, sizeof(m.disconnect.text), "%s", text);
 	send_message(c, &m);
@@ -261,7 +215,7 @@ static unsigned int half_slot(struct sw *s)
 
 static void take_half(struct sw *s, int fd, uint64_t now)
 {
-	struct message m = {.type = T_HELLO};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_HELLO};
 	struct sw_conn from;
 	struct sw_conn *c;
 	unsigned int i;
@@ -280,11 +234,11 @@ static void take_half(struct sw *s, int fd, uint64_t now)
 		return;
 	}
 	*c = from;
-	m.hello = (struct hello){
+	m.hello = (struct weft_memif_hello){
 		.name = "weft-switch",
-		.min_version = VERSION,
-		.max_version = VERSION,
-		.max_log2_ring = SW_RING_LOG2_MAX,
+		.min_version = WEFT_MEMIF_VERSION,
+		.max_version = WEFT_MEMIF_VERSION,
+		.max_log2_ring = WEFT_MRING_LOG2_MAX,
 	};
 	if (!send_message(c, &m))
 		conn_close(s, c);
@@ -316,7 +270,7 @@ void sw_half_expire(struct sw *s, uint64_t now)
  * @param fd  passed with it, or -1
  * @return 1 a message, 0 none now, -ECONNRESET the client has ended the connection, or -EPROTO
  */
-static int recv_message(const struct sw_conn *c, struct message *m, int *fd)
+static int recv_message(const struct sw_conn *c, struct weft_memif_message *m, int *fd)
 {
 	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
 
@@ -330,40 +284,33 @@ static int recv_message(const struct sw_conn *c, struct message *m, int *fd)
 
 /* ---- the port's messages -------------------------------------------------------------------- */
 
-static bool take_region(const struct sw *s, struct sw_conn *c, const struct add_region *r, int *fd)
+static bool take_region(const struct sw *s, struct sw_conn *c,
+			const struct weft_memif_add_region *r, int *fd)
 {
 	const char *why;
 
-	if (c->region || r->index != 0)
+	if (c->region.at || r->index != 0)
 		return refuse(c, "a connection has one region of memory");
-	why = sw_region_map(s, *fd, r->size, &c->region);
+	why = sw_region_map(s, *fd, r->size, &c->region.at);
 	if (why)
 		return refuse(c, why);
-	c->len = r->size;
+	c->region.len = r->size;
 	c->region_fd = *fd;
 	*fd = -1;
 	return acknowledge(c);
 }
 
-static bool is_eventfd(int fd)
+static bool take_ring(struct sw_conn *c, const struct weft_memif_add_ring *m, int *fd)
 {
-	char path[32], target[32] = "";
+	struct weft_mring *r = m->flags & WEFT_MEMIF_RING_C2S ? &c->rx : &c->tx;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return fd >= 0 && readlink(path, target, sizeof(target) - 1) > 0 &&
-	       !strcmp(target, "anon_inode:[eventfd]");
-}
-
-static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
-{
-	struct sw_ring *r = m->flags & 1 ? &c->rx : &c->tx;
-
-	if (c->up || r->shm || !c->region || m->index != 0 || m->region != 0)
+	if (c->up || r->shm || !c->region.at || m->index != 0 || m->region != 0)
 		return refuse(c, "a connection has one ring for each direction, in region 0");
-	if (!is_eventfd(*fd))
+	if (!weft_memif_is_eventfd(*fd))
 		return refuse(c, "the ring has no eventfd");
-	if (sw_ring_attach(r, c->region, c->len, m->offset, m->log2_size, *fd))
+	if (weft_mring_attach(r, &c->region, 1, 0, m->offset, m->log2_size))
 		return refuse(c, "the ring does not fit into its region");
+	r->event = *fd;
 	*fd = -1;
 	return acknowledge(c);
 }
@@ -380,7 +327,7 @@ static void let_descriptors(const struct sw_conn *c, int let)
 static bool connect_rings(struct sw *s, unsigned int port)
 {
 	struct sw_conn *c = &s->port[port].conn;
-	struct message m = {.type = T_CONNECTED};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_CONNECTED};
 
 	if (!c->rx.shm || !c->tx.shm)
 		return refuse(c, "rings are missing");
@@ -395,18 +342,18 @@ static bool connect_rings(struct sw *s, unsigned int port)
 	return send_message(c, &m);
 }
 
-static bool take(struct sw *s, unsigned int port, const struct message *m, int *fd)
+static bool take(struct sw *s, unsigned int port, const struct weft_memif_message *m, int *fd)
 {
 	struct sw_conn *c = &s->port[port].conn;
 
 	switch (m->type) {
-	case T_ACK:
+	case WEFT_MEMIF_ACK:
 		return true;
-	case T_REGION:
+	case WEFT_MEMIF_ADD_REGION:
 		return take_region(s, c, &m->region, fd);
-	case T_RING:
+	case WEFT_MEMIF_ADD_RING:
 		return take_ring(c, &m->ring, fd);
-	case T_CONNECT:
+	case WEFT_MEMIF_CONNECT:
 		return connect_rings(s, port);
 	default:
 		return false;
@@ -429,7 +376,7 @@ void sw_conn_end(struct sw *s, unsigned int port)
 void sw_conn_event(struct sw *s, unsigned int port)
 {
 	struct sw_conn *c = &s->port[port].conn;
-	struct message m;
+	struct weft_memif_message m;
 	bool goes_on;
 	int fd, rc = recv_message(c, &m, &fd);
 
@@ -445,16 +392,6 @@ void sw_conn_event(struct sw *s, unsigned int port)
 }
 
 /* ---- which port is it? ---------------------------------------------------------------------- */
-
-/* Takes the same time for a wrong secret and for the right one. */
-static bool same_secret(const char a[24], const char b[24])
-{
-	unsigned int i, diff = 0;
-
-	for (i = 0; i < 24; i++)
-		diff |= (uint8_t)(a[i] ^ b[i]);
-	return diff == 0;
-}
 
 /*
  * A port without a grant is of this switch's predecessor. Its clients reconnect within
@@ -474,17 +411,18 @@ static bool may_come(const struct sw *s, const struct sw_port *p, const struct s
 	return limit ? refuse(c, limit) : true;
 }
 
-static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i, uint64_t now)
+static bool take_init(struct sw *s, struct sw_conn *c, const struct weft_memif_init *i,
+		      uint64_t now)
 {
 	char secret[24];
 	struct sw_port *p;
 
-	if (i->version != VERSION || i->mode != 0)
+	if (i->version != WEFT_MEMIF_VERSION || i->mode != 0)
 		return refuse(c, "this switch has memif 2.0 with Ethernet frames");
 	if (i->id >= s->plan.ports)
 		return refuse(c, "there is no such port");
 	sw_secret(s, i->id, c->uid, secret);
-	if (!same_secret(secret, i->secret))
+	if (!weft_memif_same_secret(secret, i->secret))
 		return refuse(c, "wrong secret: request a port from the switch");
 	p = &s->port[i->id];
 	if (p->conn.fd >= 0)
@@ -504,13 +442,13 @@ void sw_half_event(struct sw *s, unsigned int half, uint64_t now)
 {
 	struct sw_conn *c = &s->half[half];
 	struct sw_port *p;
-	struct message m;
+	struct weft_memif_message m;
 	int fd, rc = c->fd < 0 ? 0 : recv_message(c, &m, &fd);
 
 	if (rc == 0)
 		return;
 	sw_close(&fd);
-	if (rc > 0 && m.type == T_INIT && take_init(s, c, &m.init, now)) {
+	if (rc > 0 && m.type == WEFT_MEMIF_INIT && take_init(s, c, &m.init, now)) {
 		p = &s->port[m.init.id];
 		p->conn = *c;
 		sw_conn_init(c);

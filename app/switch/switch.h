@@ -27,6 +27,7 @@
 #include <rte_mbuf.h>
 
 #include "base/hash.h"
+#include "drivers/dpdk/memif/ring.h"
 #include "switch/forward.h"
 
 #define SW_BURST 32u
@@ -54,10 +55,9 @@ struct sw_conn {
 	uid_t uid;  /**< user of its credentials: the secret is bound to it */
 	uid_t user; /**< the user that it counts for (grant.c) */
 	uint64_t since;
-	void *region;
-	size_t len;
+	struct weft_mregion region; /**< the rings point to it */
 	int region_fd;
-	struct sw_ring rx, tx;
+	struct weft_mring rx, tx;
 	bool up; /**< the forwarder has the rings */
 };
 
@@ -73,7 +73,7 @@ struct sw_port {
 
 /** Forwarder: the rings of a port, and counters. */
 struct sw_lane {
-	struct sw_ring rx, tx;
+	struct weft_mring rx, tx;
 	uid_t user;
 	struct sw_counters counters;
 	int filled, room;    /**< entries of its ring: used in this round, and there to be used */
@@ -113,7 +113,7 @@ struct sw_handover {
 	bool gone; /**< the process of the port has ended */
 	unsigned int port;
 	uid_t user;
-	struct sw_ring rx, tx;
+	struct weft_mring rx, tx;
 	atomic_uint_fast64_t broken; /**< ports with an invalid index in a ring */
 };
 

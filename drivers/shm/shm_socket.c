@@ -253,21 +253,9 @@ static bool socket_peek(int sock, struct shm_hello *hello)
 
 int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SHM_HELLO_FDS * sizeof(int))] = "";
-	struct iovec iov = {.iov_base = (void *)hello, .iov_len = sizeof(*hello)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
+	ssize_t n = weft_socket_send_fds(sock, hello, sizeof(*hello), fds, num);
 
-	if (num > 0) {
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(num * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(num * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, num * sizeof(int));
-	}
-	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS])

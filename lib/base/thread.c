@@ -533,6 +533,33 @@ ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned
 	return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EPROTO;
 }
 
+ssize_t weft_socket_send_fds(int sock, const void *buf, size_t len, const int *fds,
+			     unsigned int num)
+{
+	union {
+		char bytes[CMSG_SPACE(WITH_ONE_MESSAGE * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (num > WITH_ONE_MESSAGE)
+		return -EINVAL;
+	if (num > 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(num * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(num * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, num * sizeof(int));
+	}
+	n = sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
 bool weft_socket_refuse_fds(int sock)
 {
 	const int off = 0;

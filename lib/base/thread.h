@@ -213,6 +213,14 @@ bool weft_foreign_fd_has_room(void);
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num);
 
 /**
+ * Send one message with @p num descriptors, which stay the caller's. Does not wait, and raises no
+ * SIGPIPE.
+ * @return bytes sent, or a negative errno value
+ */
+ssize_t weft_socket_send_fds(int sock, const void *buf, size_t len, const int *fds,
+			     unsigned int num);
+
+/**
  * No peer can pass descriptors over @p sock any more, nor over connections that it accepts.
  * @return false: the kernel is older than Linux 6.16
  */

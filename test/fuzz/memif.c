@@ -20,7 +20,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "memif/control.h"
+#include "memif/messages.h"
 
 #define RINGS 0x01
 #define PEER_IS_SERVER 0x02
@@ -127,8 +129,6 @@ static void rings(struct input *in, bool peer_is_server)
 
 /* ------------------------------------------------------------------ the control socket */
 
-enum { T_ACK = 1, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
-
 static void put(uint8_t *to, uint64_t value, size_t n)
 {
 	memcpy(to, &value, n);
@@ -139,20 +139,20 @@ static void message(uint8_t m[128], uint8_t type)
 {
 	memset(m, 0, 128);
 	put(m, type, 2);
-	if (type == T_HELLO) {
+	if (type == WEFT_MEMIF_HELLO) {
 		put(m + 34, 0x0200, 2);
 		put(m + 36, 0x0200, 2);
 		put(m + 44, 4, 1);
-	} else if (type == T_INIT) {
+	} else if (type == WEFT_MEMIF_INIT) {
 		put(m + 2, 0x0200, 2);
-	} else if (type == T_REGION) {
+	} else if (type == WEFT_MEMIF_ADD_REGION) {
 		put(m + 4, 8192, 8);
 	}
 }
 
 static void ring_message(uint8_t m[128], bool sends)
 {
-	message(m, T_RING);
+	message(m, WEFT_MEMIF_ADD_RING);
 	put(m + 2, sends, 2);
 	put(m + 8, sends ? 0 : 4096, 4);
 	put(m + 12, 4, 1);
@@ -170,35 +170,14 @@ static int memory(void)
 	return fd;
 }
 
-static void give(int to, const uint8_t *m, size_t len, int fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = len};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		mh.msg_control = control.buf;
-		mh.msg_controllen = sizeof(control.buf);
-		c = CMSG_FIRSTHDR(&mh);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	(void)!sendmsg(to, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 /* One record: type, descriptor and changes of the message. */
 static void give_record(struct input *in, int to, const int fds[4])
 {
 	uint8_t what = next(in), changes = next(in), m[136] = {0};
 	size_t len = 128;
+	int fd;
 
-	if (what % 9 == T_RING)
+	if (what % 9 == WEFT_MEMIF_ADD_RING)
 		ring_message(m, what & 0x80);
 	else
 		message(m, what % 9);
@@ -206,7 +185,8 @@ static void give_record(struct input *in, int to, const int fds[4])
 		m[next(in) % 128] = next(in);
 	if (changes & 0x80)
 		len = next(in) % sizeof(m);
-	give(to, m, len, fds[(what / 16) % 4]);
+	fd = fds[(what / 16) % 4];
+	(void)!weft_socket_send_fds(to, m, len, &fd, fd >= 0);
 }
 
 static void control(struct input *in, bool peer_is_server)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/fd_limit.h
- * The kernel's limit of descriptors of this process.
+ * Descriptors of this process: the kernel's limit, and how many are open.
  */
 #ifndef FD_LIMIT_H
 #define FD_LIMIT_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -26,6 +27,20 @@ static inline rlim_t kernel_fd_limit(void)
 			break;
 	fclose(f);
 	return limit;
+}
+
+/** @return entries of the folder of open descriptors; 0 = it cannot be read */
+static inline unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	if (!dir)
+		return 0;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
 }
 
 #endif /* FD_LIMIT_H */

@@ -14,58 +14,9 @@
 
 #include "base/thread.h"
 #include "memif/control.h"
+#include "memif/messages.h"
 
-#define VERSION 0x0200u
 #define PAGE 4096u
-
-enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
-
-/* Flag of ADD_RING: the client sends. */
-#define RING_C2S 1u
-
-struct __attribute__((packed)) hello {
-	char name[32];
-	uint16_t min_version, max_version, max_region, max_s2c, max_c2s;
-	uint8_t max_log2_ring;
-};
-
-struct __attribute__((packed)) init {
-	uint16_t version;
-	uint32_t id;
-	uint8_t mode;
-	char secret[24], name[32];
-};
-
-struct __attribute__((packed)) add_region {
-	uint16_t index;
-	uint64_t size;
-};
-
-struct __attribute__((packed)) add_ring {
-	uint16_t flags, index, region;
-	uint32_t offset;
-	uint8_t log2_size;
-	uint16_t private_size;
-};
-
-struct __attribute__((packed)) disconnect {
-	uint32_t code;
-	char text[96];
-};
-
-struct __attribute__((packed)) message {
-	uint16_t type;
-	union {
-		struct hello hello;
-		struct init init;
-		struct add_region region;
-		struct add_ring ring;
-		struct disconnect disconnect;
-		uint8_t all[126];
-	};
-};
-
-static_assert(sizeof(struct message) == 128, "memif's messages");
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
@@ -82,26 +33,11 @@ void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, i
 }
 
 /* @param fd  passed with it; -1 = none. @return 0 or a negative error */
-static int send_message(const struct weft_mconn *c, struct message *m, int fd)
+static int send_message(const struct weft_mconn *c, const struct weft_memif_message *m, int fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
+	ssize_t n = weft_socket_send_fds(c->fd, m, sizeof(*m), &fd, fd >= 0);
 
-	if (fd >= 0) {
-		mh.msg_control = control.buf;
-		mh.msg_controllen = sizeof(control.buf);
-		cmsg = CMSG_FIRSTHDR(&mh);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	}
-	return sendmsg(c->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m) ? 0 : -errno;
+	return n == (ssize_t)sizeof(*m) ? 0 : n < 0 ? (int)n : -EPROTO;
 }
 
 static void forget_memory(struct weft_mconn *c)
@@ -124,7 +60,7 @@ static void forget_memory(struct weft_mconn *c)
 
 void weft_mconn_end(struct weft_mconn *c, const char *why)
 {
-	struct message m = {.type = T_DISCONNECT};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_DISCONNECT};
 	char reason[sizeof(c->why)] = "";
 
 	if (c->fd < 0)
@@ -152,7 +88,7 @@ static int refuse(struct weft_mconn *c, const char *why)
 
 int weft_mconn_start(struct weft_mconn *c, int fd)
 {
-	struct message m = {.type = T_HELLO};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_HELLO};
 
 	c->fd = fd;
 	c->why[0] = '\0';
@@ -162,10 +98,10 @@ int weft_mconn_start(struct weft_mconn *c, int fd)
 		return 0;
 	}
 	c->state = WEFT_MCONN_INIT;
-	m.hello = (struct hello){
+	m.hello = (struct weft_memif_hello){
 		.name = "weft",
-		.min_version = VERSION,
-		.max_version = VERSION,
+		.min_version = WEFT_MEMIF_VERSION,
+		.max_version = WEFT_MEMIF_VERSION,
 		.max_region = WEFT_MRING_REGIONS - 1,
 		.max_log2_ring = c->conf->log2_ring,
 	};
@@ -217,9 +153,9 @@ static uint8_t log2_of(const struct weft_mring *r)
 
 static int send_ring(struct weft_mconn *c, const struct weft_mring *r, uint16_t flags)
 {
-	struct message m = {.type = T_RING};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_ADD_RING};
 
-	m.ring = (struct add_ring){
+	m.ring = (struct weft_memif_add_ring){
 		.flags = flags,
 		.offset = (uint32_t)((const uint8_t *)r->shm - c->region[0].at),
 		.log2_size = log2_of(r),
@@ -229,19 +165,20 @@ static int send_ring(struct weft_mconn *c, const struct weft_mring *r, uint16_t 
 
 static int send_init(const struct weft_mconn *c)
 {
-	struct message m = {.type = T_INIT};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_INIT};
 
-	m.init = (struct init){.version = VERSION, .id = c->conf->id, .name = "weft"};
+	m.init = (struct weft_memif_init){
+		.version = WEFT_MEMIF_VERSION, .id = c->conf->id, .name = "weft"};
 	memcpy(m.init.secret, c->conf->secret, sizeof(m.init.secret));
 	return send_message(c, &m, -1);
 }
 
 static int send_region(struct weft_mconn *c)
 {
-	struct message m = {.type = T_REGION};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_ADD_REGION};
 	int rc;
 
-	m.region = (struct add_region){.size = c->region[0].len};
+	m.region = (struct weft_memif_add_region){.size = c->region[0].len};
 	rc = send_message(c, &m, c->file);
 	close(c->file);
 	c->file = -1;
@@ -250,7 +187,7 @@ static int send_region(struct weft_mconn *c)
 
 static int send_step(struct weft_mconn *c)
 {
-	struct message m = {.type = T_CONNECT};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_CONNECT};
 
 	switch (c->step) {
 	case STEP_INIT:
@@ -258,7 +195,7 @@ static int send_step(struct weft_mconn *c)
 	case STEP_REGION:
 		return send_region(c);
 	case STEP_C2S:
-		return send_ring(c, &c->tx, RING_C2S);
+		return send_ring(c, &c->tx, WEFT_MEMIF_RING_C2S);
 	case STEP_S2C:
 		return send_ring(c, &c->rx, 0);
 	case STEP_CONNECT:
@@ -268,11 +205,11 @@ static int send_step(struct weft_mconn *c)
 	}
 }
 
-static int take_hello(struct weft_mconn *c, const struct hello *h)
+static int take_hello(struct weft_mconn *c, const struct weft_memif_hello *h)
 {
 	unsigned int log2 = c->conf->log2_ring;
 
-	if (h->min_version > VERSION || h->max_version < VERSION)
+	if (h->min_version > WEFT_MEMIF_VERSION || h->max_version < WEFT_MEMIF_VERSION)
 		return refuse(c, "the server's version of memif is not 2.0");
 	if (log2 > h->max_log2_ring)
 		log2 = h->max_log2_ring;
@@ -282,15 +219,16 @@ static int take_hello(struct weft_mconn *c, const struct hello *h)
 	return send_step(c) ? refuse(c, "the server takes no message") : 0;
 }
 
-static int client_take(struct weft_mconn *c, const struct message *m)
+static int client_take(struct weft_mconn *c, const struct weft_memif_message *m)
 {
-	if (m->type == T_HELLO && c->state == WEFT_MCONN_HELLO)
+	if (m->type == WEFT_MEMIF_HELLO && c->state == WEFT_MCONN_HELLO)
 		return take_hello(c, &m->hello);
-	if (m->type == T_ACK && c->state == WEFT_MCONN_STEPS && c->step < STEP_CONNECT) {
+	if (m->type == WEFT_MEMIF_ACK && c->state == WEFT_MCONN_STEPS && c->step < STEP_CONNECT) {
 		c->step++;
 		return send_step(c) ? refuse(c, "the server takes no message") : 0;
 	}
-	if (m->type == T_CONNECTED && c->state == WEFT_MCONN_STEPS && c->step == STEP_CONNECT) {
+	if (m->type == WEFT_MEMIF_CONNECTED && c->state == WEFT_MCONN_STEPS &&
+	    c->step == STEP_CONNECT) {
 		/* The server has set all indices to 0 before. */
 		weft_mring_open(&c->tx);
 		weft_mring_open(&c->rx);
@@ -304,28 +242,18 @@ static int client_take(struct weft_mconn *c, const struct message *m)
 
 static int acknowledge(struct weft_mconn *c)
 {
-	struct message m = {.type = T_ACK};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_ACK};
 
 	return send_message(c, &m, -1) ? refuse(c, "the client takes no message") : 0;
 }
 
-/* Takes the same time for a wrong secret and for the right one. */
-static bool same_secret(const char a[24], const char b[24])
+static int take_init(struct weft_mconn *c, const struct weft_memif_init *i)
 {
-	unsigned int diff = 0;
-
-	for (unsigned int i = 0; i < 24; i++)
-		diff |= (uint8_t)(a[i] ^ b[i]);
-	return diff == 0;
-}
-
-static int take_init(struct weft_mconn *c, const struct init *i)
-{
-	if (i->version != VERSION || i->mode != 0)
+	if (i->version != WEFT_MEMIF_VERSION || i->mode != 0)
 		return refuse(c, "this server has memif 2.0 with Ethernet frames");
 	if (i->id != c->conf->id)
 		return refuse(c, "this server has another id");
-	if (!same_secret(i->secret, c->conf->secret))
+	if (!weft_memif_same_secret(i->secret, c->conf->secret))
 		return refuse(c, "the secret is wrong");
 	c->state = WEFT_MCONN_RINGS;
 	return acknowledge(c);
@@ -345,7 +273,7 @@ static bool is_sealed_memory(int fd, uint64_t size)
 	       fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && (uint64_t)st.st_size >= size;
 }
 
-static int take_region(struct weft_mconn *c, const struct add_region *m, int fd)
+static int take_region(struct weft_mconn *c, const struct weft_memif_add_region *m, int fd)
 {
 	void *at;
 
@@ -363,24 +291,15 @@ static int take_region(struct weft_mconn *c, const struct add_region *m, int fd)
 	return acknowledge(c);
 }
 
-static bool is_eventfd(int fd)
-{
-	char path[32], target[32] = "";
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return fd >= 0 && readlink(path, target, sizeof(target) - 1) > 0 &&
-	       strcmp(target, "anon_inode:[eventfd]") == 0;
-}
-
 /* @param fd  -1 after the ring has taken it */
-static int take_ring(struct weft_mconn *c, const struct add_ring *m, int *fd)
+static int take_ring(struct weft_mconn *c, const struct weft_memif_add_ring *m, int *fd)
 {
-	bool sends = m->flags & RING_C2S;
+	bool sends = m->flags & WEFT_MEMIF_RING_C2S;
 	struct weft_mring *r = sends ? &c->rx : &c->tx;
 
 	if (r->shm || m->index != 0)
 		return refuse(c, "a connection has one ring for each direction");
-	if (!is_eventfd(*fd) || fcntl(*fd, F_SETFL, O_NONBLOCK))
+	if (!weft_memif_is_eventfd(*fd) || fcntl(*fd, F_SETFL, O_NONBLOCK))
 		return refuse(c, "the ring has no eventfd");
 	if (m->log2_size > c->conf->log2_ring ||
 	    weft_mring_attach(r, c->region, c->num_regions, m->region, m->offset, m->log2_size))
@@ -394,7 +313,7 @@ static int take_ring(struct weft_mconn *c, const struct add_ring *m, int *fd)
 
 static int take_connect(struct weft_mconn *c)
 {
-	struct message m = {.type = T_CONNECTED};
+	struct weft_memif_message m = {.type = WEFT_MEMIF_CONNECTED};
 
 	if (!c->rx.shm || !c->tx.shm)
 		return refuse(c, "rings are missing");
@@ -403,15 +322,15 @@ static int take_connect(struct weft_mconn *c)
 	return send_message(c, &m, -1) ? refuse(c, "the client takes no message") : 0;
 }
 
-static int server_take(struct weft_mconn *c, const struct message *m, int *fd)
+static int server_take(struct weft_mconn *c, const struct weft_memif_message *m, int *fd)
 {
-	if (m->type == T_INIT && c->state == WEFT_MCONN_INIT)
+	if (m->type == WEFT_MEMIF_INIT && c->state == WEFT_MCONN_INIT)
 		return take_init(c, &m->init);
-	if (c->state == WEFT_MCONN_RINGS && m->type == T_REGION)
+	if (c->state == WEFT_MCONN_RINGS && m->type == WEFT_MEMIF_ADD_REGION)
 		return take_region(c, &m->region, *fd);
-	if (c->state == WEFT_MCONN_RINGS && m->type == T_RING)
+	if (c->state == WEFT_MCONN_RINGS && m->type == WEFT_MEMIF_ADD_RING)
 		return take_ring(c, &m->ring, fd);
-	if (c->state == WEFT_MCONN_RINGS && m->type == T_CONNECT)
+	if (c->state == WEFT_MCONN_RINGS && m->type == WEFT_MEMIF_CONNECT)
 		return take_connect(c);
 	return refuse(c, "a message of the client does not fit the state");
 }
@@ -419,7 +338,7 @@ static int server_take(struct weft_mconn *c, const struct message *m, int *fd)
 /* ---- input ---------------------------------------------------------------------------------- */
 
 /* The peer's text, without bytes that a terminal would interpret. */
-static int take_disconnect(struct weft_mconn *c, const struct disconnect *d)
+static int take_disconnect(struct weft_mconn *c, const struct weft_memif_disconnect *d)
 {
 	char text[sizeof(d->text) + 1] = "";
 	unsigned int i;
@@ -434,7 +353,7 @@ static int take_disconnect(struct weft_mconn *c, const struct disconnect *d)
 
 int weft_mconn_input(struct weft_mconn *c)
 {
-	struct message m;
+	struct weft_memif_message m;
 	int fd, rc = 0;
 	ssize_t n;
 
@@ -449,7 +368,7 @@ int weft_mconn_input(struct weft_mconn *c)
 		}
 		if (n != (ssize_t)sizeof(m))
 			rc = refuse(c, "a message is malformed");
-		else if (m.type == T_DISCONNECT)
+		else if (m.type == WEFT_MEMIF_DISCONNECT)
 			rc = take_disconnect(c, &m.disconnect);
 		else
 			rc = c->conf->server ? server_take(c, &m, &fd) : client_take(c, &m);

@@ -3,9 +3,10 @@
  * @file memif/memif.h
  * Frame ports over memif rings, without a port of DPDK: doc/ports.md, "Memif lanes of Weft's own".
  *
- *	memif/memif.c    a port: its sockets, frames into rings and out of them, sleeping
- *	memif/control.c  a connection: the messages on the control socket, memory, rings
- *	memif/ring.c     a ring, as one end uses it
+ *	memif/memif.c     a port: its sockets, frames into rings and out of them, sleeping
+ *	memif/control.c   a connection: its states, memory and rings
+ *	memif/messages.c  the messages on a control socket; weft-switch uses them, too
+ *	memif/ring.c      a ring, as one end uses it; weft-switch uses it, too
  */
 #ifndef WEFT_MEMIF_MEMIF_H
 #define WEFT_MEMIF_MEMIF_H

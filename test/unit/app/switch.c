@@ -453,84 +453,6 @@ static void only_frames_of_connections_get_one(void **state)
 	assert_int_equal(sw_farewell(f.b, f.len, out), 0);
 }
 
-/* ---- rings ---------------------------------------------------------------------------------- */
-
-#define LOG2 3
-#define REGION 8192
-
-static uint64_t region_words[REGION / 8];
-static uint8_t *const region = (uint8_t *)region_words;
-
-static struct sw_ring ring_at(uint64_t offset)
-{
-	struct sw_ring_shm *shm = (struct sw_ring_shm *)(region + offset);
-	struct sw_ring r;
-
-	memset(region, 0, REGION);
-	shm->cookie = SW_RING_COOKIE;
-	assert_int_equal(sw_ring_attach(&r, region, REGION, offset, LOG2, -1), 0);
-	return r;
-}
-
-static void a_ring_lies_within_its_region(void **state)
-{
-	struct sw_ring r = ring_at(0), before = r;
-
-	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION, LOG2, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION - 128, LOG2, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, 14, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, 200, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 4, LOG2, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, UINT64_MAX - 7, LOG2, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 1024, LOG2, 5), -EINVAL); /* cookie */
-	/* whose descriptor was not taken */
-	assert_memory_equal(&r, &before, sizeof(r));
-}
-
-static void descriptors_point_into_the_region(void **state)
-{
-	struct sw_ring r = ring_at(64);
-	struct sw_ring_desc *d = r.shm->desc;
-
-	*d = (struct sw_ring_desc){.length = 100, .offset = REGION - 100};
-	assert_ptr_equal(sw_ring_at(&r, 0).at, region + REGION - 100);
-	d->offset++;
-	assert_null(sw_ring_at(&r, 0).at);
-	*d = (struct sw_ring_desc){.length = UINT32_MAX, .offset = 100};
-	assert_null(sw_ring_at(&r, 0).at);
-	*d = (struct sw_ring_desc){.length = 1, .offset = UINT32_MAX};
-	assert_null(sw_ring_at(&r, 0).at);
-	*d = (struct sw_ring_desc){.length = 1, .region = 1};
-	assert_null(sw_ring_at(&r, 0).at);
-	*d = (struct sw_ring_desc){.length = 1, .flags = SW_DESC_NEXT};
-	assert_null(sw_ring_at(&r, 0).at);
-}
-
-static void an_index_stays_within_the_ring(void **state)
-{
-	struct sw_ring r = ring_at(0);
-
-	r.shm->head = 8;
-	assert_int_equal(sw_ring_ready(&r), 8);
-	r.shm->head = 9;
-	assert_int_equal(sw_ring_ready(&r), -EPROTO);
-	r.shm->head = UINT16_MAX;
-	assert_int_equal(sw_ring_ready(&r), -EPROTO);
-	/* around the end of its 16 bits */
-	r.shm->head = r.shm->tail = UINT16_MAX - 2;
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, LOG2, 5), 0);
-	r.shm->head = 2;
-	assert_int_equal(sw_ring_ready(&r), 5);
-	sw_ring_fill(&r, 4, 77);
-	assert_int_equal(r.shm->desc[1].length, 77);
-	sw_ring_done(&r, 5);
-	assert_int_equal(r.shm->tail, 2);
-	assert_int_equal(sw_ring_ready(&r), 0);
-	assert_true(sw_ring_sleeps(&r));
-	r.shm->flags = SW_RING_MASK_INT;
-	assert_false(sw_ring_sleeps(&r));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,9 +466,6 @@ int main(void)
 		cmocka_unit_test(cut_off_anywhere),
 		cmocka_unit_test(a_frame_for_an_ended_process_gets_a_farewell),
 		cmocka_unit_test(only_frames_of_connections_get_one),
-		cmocka_unit_test(a_ring_lies_within_its_region),
-		cmocka_unit_test(descriptors_point_into_the_region),
-		cmocka_unit_test(an_index_stays_within_the_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,13 +19,14 @@
 
 #define LOG2 8
 #define SLOTS (1u << LOG2)
-#define RING (sizeof(struct sw_ring_shm) + SLOTS * sizeof(struct sw_ring_desc))
+#define RING (sizeof(struct weft_mring_shm) + SLOTS * sizeof(struct weft_mring_desc))
 #define FRAME 256u
 #define REGION (2 * RING + 2 * FRAME) /* the frames sent, and those received */
 #define MANY 11u
 
 static struct sw sw;
 static uint64_t memory[WEFT_SWITCH_PORTS][REGION / 8];
+static struct weft_mregion region[WEFT_SWITCH_PORTS];
 
 /* The threads beside the forwarder are not here. */
 void sw_wake(struct sw *s, uint64_t ports)
@@ -37,27 +38,28 @@ void sw_control_notify(struct sw *s)
 {
 }
 
-static struct sw_ring_shm *rx_ring(unsigned int port)
+static struct weft_mring_shm *rx_ring(unsigned int port)
 {
-	return (struct sw_ring_shm *)memory[port];
+	return (struct weft_mring_shm *)memory[port];
 }
 
 /* The rings of a port go to the forwarder; its frames are too short for any header. */
 static void attach(unsigned int port, uid_t user)
 {
 	struct sw_handover *h = &sw.handover;
-	struct sw_ring_shm *shm;
+	struct weft_mring_shm *shm;
 
+	region[port] = (struct weft_mregion){(uint8_t *)memory[port], REGION};
 	for (unsigned int i = 0; i < 2; i++) {
-		shm = (struct sw_ring_shm *)((uint8_t *)memory[port] + i * RING);
+		shm = (struct weft_mring_shm *)((uint8_t *)memory[port] + i * RING);
 		memset(shm, 0, RING);
-		shm->cookie = SW_RING_COOKIE;
-		assert_int_equal(sw_ring_attach(i ? &h->tx : &h->rx, memory[port], REGION, i * RING,
-						LOG2, -1),
+		shm->cookie = WEFT_MRING_COOKIE;
+		assert_int_equal(weft_mring_attach(i ? &h->tx : &h->rx, &region[port], 1, 0,
+						   i * RING, LOG2),
 				 0);
 	}
 	for (unsigned int i = 0; i < SLOTS; i++)
-		rx_ring(port)->desc[i] = (struct sw_ring_desc){.offset = 2 * RING, .length = 8};
+		rx_ring(port)->desc[i] = (struct weft_mring_desc){.offset = 2 * RING, .length = 8};
 	h->attach = true;
 	h->gone = false;
 	h->port = port;
@@ -168,7 +170,7 @@ static uint8_t *received(unsigned int port)
 /* Its process sends a frame of a connection with port 1, and has a buffer for each answer. */
 static void send_to_port_1(unsigned int port)
 {
-	struct sw_ring_shm *tx = (struct sw_ring_shm *)((uint8_t *)memory[port] + RING);
+	struct weft_mring_shm *tx = (struct weft_mring_shm *)((uint8_t *)memory[port] + RING);
 	const struct weft_frame_hdr hdr = {.type = WEFT_FRAME_ACK, .token = weft_put32(0x12345678)};
 	struct weft_encap_addr a = {.src_ip = sw.plan.ip[port],
 				    .dst_ip = sw.plan.ip[1],
@@ -179,10 +181,10 @@ static void send_to_port_1(unsigned int port)
 	sw_plan_mac(&sw.plan, 1, a.dst_mac);
 	for (unsigned int i = 0; i < SLOTS; i++) {
 		rx_ring(port)->desc[i].length = weft_frame_write(sent(port), &a, &hdr, NULL, 0);
-		tx->desc[i] = (struct sw_ring_desc){.offset = 2 * RING + FRAME, .length = FRAME};
+		tx->desc[i] = (struct weft_mring_desc){.offset = 2 * RING + FRAME, .length = FRAME};
 	}
 	tx->head = (uint16_t)(tx->tail + SLOTS);
-	tx->flags = SW_RING_MASK_INT;
+	tx->flags = WEFT_MRING_MASK_INT;
 	memset(received(port), 0, FRAME);
 }
 
@@ -256,13 +258,13 @@ static void a_port_that_only_lost_its_rings_gets_no_farewell(void **state)
  */
 static void the_last_frames_of_a_process_arrive(void **state)
 {
-	struct sw_ring_shm *peer = (struct sw_ring_shm *)((uint8_t *)memory[1] + RING);
+	struct weft_mring_shm *peer = (struct weft_mring_shm *)((uint8_t *)memory[1] + RING);
 
 	begin();
 	for (unsigned int i = 0; i < SLOTS; i++)
-		peer->desc[i] = (struct sw_ring_desc){.offset = 2 * RING, .length = FRAME};
+		peer->desc[i] = (struct weft_mring_desc){.offset = 2 * RING, .length = FRAME};
 	peer->head = SLOTS;
-	peer->flags = SW_RING_MASK_INT;
+	peer->flags = WEFT_MRING_MASK_INT;
 	rx_ring(0)->head = SW_BURST + 5;
 	end_process(0);
 	assert_int_equal(sw.lane[1].counters.tx_frames, SW_BURST + 5);

@@ -4,7 +4,6 @@
  * what it should not.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -21,7 +20,9 @@
 
 #include <cmocka.h>
 
+#include "base/thread.h"
 #include "memif/control.h"
+#include "mock/fd_limit.h"
 
 #define LEN 65536u
 #define SECRET "the secret of this test"
@@ -65,18 +66,6 @@ static struct weft_mconn_conf server_conf = {.server = true, .id = 3, .log2_ring
 static int epoll, peer;
 static unsigned int fds_before;
 
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static int setup(void **state)
 {
 	(void)state;
@@ -110,24 +99,7 @@ static void begin(struct weft_mconn *c, const struct weft_mconn_conf *conf)
 
 static void give(const struct message *m, size_t len, int fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = len};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		mh.msg_control = control.buf;
-		mh.msg_controllen = sizeof(control.buf);
-		c = CMSG_FIRSTHDR(&mh);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	assert_int_equal(sendmsg(peer, &mh, 0), len);
+	assert_int_equal(weft_socket_send_fds(peer, m, len, &fd, fd >= 0), len);
 }
 
 static uint16_t answer(void)

@@ -8,8 +8,8 @@
 #define ALLOW_EXPERIMENTAL_API
 
 #include "port/memif/relay.h"
+#include "mock/fd_limit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,18 +70,6 @@ int __wrap_rte_intr_callback_unregister(const struct rte_intr_handle *h, rte_int
 		return 1;
 	}
 	return -ENOENT;
-}
-
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static struct sockaddr_un address;

@@ -2,8 +2,8 @@
 /* What is learned of a memif ring from the messages on its control socket, and sleeping on it. */
 
 #include "port/memif/memif.h"
+#include "mock/fd_limit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -48,18 +48,6 @@ static uint16_t *head(void)
 static uint16_t *tail(void)
 {
 	return field(RTE_CACHE_LINE_SIZE);
-}
-
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static int setup(void **state)

@@ -171,30 +171,6 @@ static int find_socket(const struct weft_memif_name *name, int ours)
 
 /* ---- passing on ----------------------------------------------------------------------------- */
 
-union control {
-	char buf[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-	struct cmsghdr align;
-};
-
-static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
-{
-	union control control = {0};
-	struct iovec iov = {.iov_base = data, .iov_len = len};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-
-	if (n) {
-		mh.msg_control = control.buf;
-		mh.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&mh);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	return sendmsg(to, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /*
  * Pass on one message, and inform @p ring of it. @return 1 if there was one, 0 if there is none, or
  * an error: this end has closed.
@@ -215,7 +191,7 @@ static int pass_on(int from, int to, struct weft_memif_ring *ring)
 	weft_memif_ring_message(ring, data, (size_t)len, fds, n);
 	/* A failure at the other end is detected there. */
 	if (to >= 0)
-		send_on(to, data, (size_t)len, fds, n);
+		weft_socket_send_fds(to, data, (size_t)len, fds, (unsigned int)n);
 	for (i = 0; i < n; i++)
 		weft_foreign_fd_close(fds[i]);
 	return 1;
