@@ -77,10 +77,10 @@ static uint32_t cubic_window(const struct weft_cc *cc, uint64_t now)
 	return w < 0 ? 0 : (uint32_t)(w < INT32_MAX ? w : INT32_MAX);
 }
 
-/* In bytes per 2^20 ns. */
+/* In bytes per 2^20 ns. A clock that went back can make @p ns any number. */
 static uint64_t rate_of(uint64_t bytes, uint64_t ns)
 {
-	return (bytes << 20) / (ns + 1);
+	return (bytes << 20) / (ns | 1);
 }
 
 static void climb_stage(struct weft_cc *cc)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "engine/cc.h"
+#include "engine/cc_climb.h"
 #include "engine/cc_delay.h"
 #include "lane.h"
 
@@ -153,6 +154,33 @@ static void no_product_overflows(void **state)
 	assert_int_equal(part(100, 3, 4), 75);
 }
 
+/* The clock goes back behind the begin of a stage, in which the window has grown by half. */
+static void a_stage_may_end_before_it_began(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 64 * FRAME, .rtt = 2 * MS};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 2 * MS, .size = FRAME, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	for (uint64_t before = 0; before < 3; before++) {
+		weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+		a.now = 1000 * MS;
+		cc.ops->on_ack(&cc, &a);
+		cc.delay.mode = WEFT_CC_MODE_SHARE;
+		cc.delay.share_left = 10;
+		weft_cc_climb_begin(&cc);
+		cc.delay.climb.at = 1000 * MS;
+		cc.delay.climb.from = cc.window / 2;
+		/* A round that ends before the stage began. */
+		a.now = 1000 * MS - before - 2 * MS;
+		cc.ops->on_ack(&cc, &a);
+		a.now += 2 * MS;
+		cc.ops->on_ack(&cc, &a);
+		assert_int_equal(cc.delay.climb.at, 0);
+		assert_in_range(cc.window, FRAME, 64 * FRAME);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +189,7 @@ int main(void)
 		cmocka_unit_test(a_climb_ends_when_the_link_is_full),
 		cmocka_unit_test(noise_that_has_gone_is_forgotten),
 		cmocka_unit_test(no_product_overflows),
+		cmocka_unit_test(a_stage_may_end_before_it_began),
 	};
 
 	return cmocka_run_group_tests_name("cc_share", tests, NULL, NULL);
