@@ -351,27 +351,35 @@ static int take_disconnect(struct weft_mconn *c, const struct weft_memif_disconn
 	return -ECONNRESET;
 }
 
+/* @param fd  passed with it; -1 after it has been taken */
+static int take_message(struct weft_mconn *c, const struct weft_memif_message *m, ssize_t n,
+			int *fd)
+{
+	if (n == 0 || n == -ECONNRESET) {
+		weft_mconn_end(c, NULL);
+		snprintf(c->why, sizeof(c->why), "the peer has ended the connection");
+		return -ECONNRESET;
+	}
+	if (n != (ssize_t)sizeof(*m))
+		return refuse(c, "a message is malformed");
+	if (m->type == WEFT_MEMIF_DISCONNECT)
+		return take_disconnect(c, &m->disconnect);
+	return c->conf->server ? server_take(c, m, fd) : client_take(c, m);
+}
+
 int weft_mconn_input(struct weft_mconn *c)
 {
 	struct weft_memif_message m;
 	int fd, rc = 0;
 	ssize_t n;
 
-	while (rc == 0) {
+	/* Each connection can add descriptors whose close() its peer delays: up to a bound. */
+	while (rc == 0 && (c->state == WEFT_MCONN_UP || weft_foreign_fd_has_room())) {
 		n = weft_foreign_fd_recv(c->fd, &m, sizeof(m), &fd, 1);
 		if (n == -EAGAIN)
-			return 0;
-		if (n == 0 || n == -ECONNRESET) {
-			weft_mconn_end(c, NULL);
-			snprintf(c->why, sizeof(c->why), "the peer has ended the connection");
-			return -ECONNRESET;
-		}
-		if (n != (ssize_t)sizeof(m))
-			rc = refuse(c, "a message is malformed");
-		else if (m.type == WEFT_MEMIF_DISCONNECT)
-			rc = take_disconnect(c, &m.disconnect);
-		else
-			rc = c->conf->server ? server_take(c, &m, &fd) : client_take(c, &m);
+			break;
+		rc = take_message(c, &m, n, &fd);
+		/* An empty message, which looks like the end of the connection, may have one. */
 		if (fd >= 0)
 			weft_foreign_fd_close(fd);
 	}

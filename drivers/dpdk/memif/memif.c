@@ -150,8 +150,13 @@ static void try_connect(struct weft_mport *p)
 	if (fd < 0)
 		return;
 	set_address(p, &un);
-	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) || !is_trusted(p, fd)) {
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un))) {
 		close(fd);
+		return;
+	}
+	if (!is_trusted(p, fd)) {
+		/* It may have sent descriptors already, whose close() blocks. */
+		weft_foreign_fd_close(fd);
 		return;
 	}
 	conn_begin(p, fd);
@@ -180,6 +185,8 @@ static void look(struct weft_mport *p)
 		else if (!up && is_up(p))
 			conn_up(p);
 	}
+	if (!weft_foreign_fd_has_room())
+		return;
 	if (p->conf.server)
 		accept_one(p);
 	else if (p->conn.fd < 0 && rte_rdtsc() >= p->try_tsc)

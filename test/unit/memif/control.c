@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -489,6 +490,58 @@ static void end_of_the_peer_is_noticed(void **state)
 	assert_int_equal(s.fd, -1);
 }
 
+/* An empty message looks like the end of the connection. Its descriptor is closed. */
+static void empty_message_with_a_descriptor(void **state)
+{
+	struct weft_mconn c;
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	(void)state;
+	for (int progress = 0; progress < 5; progress++) {
+		if (progress < 4)
+			prepare(&c, progress);
+		else
+			begin(&c, &server_conf);
+		assert_int_equal(weft_socket_send_fds(peer, "", 0, &fd, 1), 0);
+		assert_int_equal(weft_mconn_input(&c), -ECONNRESET);
+		assert_int_equal(c.fd, -1);
+		close(peer);
+	}
+	close(fd);
+}
+
+static void blocked(void *arg)
+{
+	pthread_mutex_lock(arg);
+	pthread_mutex_unlock(arg);
+}
+
+/* While many descriptors of peers wait for their close(), no further ones are received. */
+static void descriptors_have_a_bound(void **state)
+{
+	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct message m = init_message();
+	struct weft_mconn s;
+
+	(void)state;
+	begin(&s, &server_conf);
+	give(&m, sizeof(m), fd);
+	pthread_mutex_lock(&held);
+	while (weft_foreign_fd_has_room())
+		assert_int_equal(weft_blocking_run(blocked, &held), 0);
+	assert_int_equal(weft_mconn_input(&s), 0);
+	assert_int_equal(s.state, WEFT_MCONN_INIT);
+	pthread_mutex_unlock(&held);
+	for (int i = 0; i < 10000 && weft_blocking_pending() > 0; i++)
+		usleep(1000);
+	assert_int_equal(weft_mconn_input(&s), 0);
+	assert_int_equal(s.state, WEFT_MCONN_RINGS);
+	weft_mconn_end(&s, NULL);
+	close(peer);
+	close(fd);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -504,6 +557,8 @@ int main(void)
 		TEST(rings_are_of_both_ends),
 		TEST(text_of_the_peer_is_printable),
 		TEST(end_of_the_peer_is_noticed),
+		TEST(empty_message_with_a_descriptor),
+		TEST(descriptors_have_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
