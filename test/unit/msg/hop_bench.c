@@ -365,9 +365,19 @@ static void connect_some(unsigned int from, unsigned int to)
 
 /* ------------------------------------------------------------------ one process for each number */
 
-static void set_up(unsigned int n)
+static void remove_folder(const char *dir)
 {
-	char dir[] = "/tmp/hop_bench.XXXXXX";
+	char path[64];
+
+	for (unsigned int l = 0; l < lanes; l++) {
+		snprintf(path, sizeof(path), "%s/s%u", dir, l);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+static void set_up(unsigned int n, char *dir)
+{
 	struct weft_context *ctx;
 
 	if (!mkdtemp(dir))
@@ -410,16 +420,18 @@ static double measure(int what, unsigned int n)
 /* Reports that it is ready, then measures what the pipe requests, until the pipe ends. */
 static void serve(struct one *me, int in, int out, unsigned int n)
 {
+	char dir[] = "/tmp/hop_bench.XXXXXX";
 	uint8_t what;
 	double ns;
 
 	endpoints = me->endpoints;
 	if (me->variable && putenv(me->variable) != 0)
 		exit(1);
-	set_up(n);
+	set_up(n, dir);
 	ns = one->memory / 2048 / (endpoints > FIRST ? endpoints - FIRST : 1);
 	while (write(out, &ns, sizeof(ns)) == sizeof(ns) && read(in, &what, 1) == 1)
 		ns = measure(what, n);
+	remove_folder(dir);
 	_exit(0);
 }
 
@@ -562,5 +574,9 @@ int main(int argc, char **argv)
 			ratio[i][f] = median_ratio(&one[i], f);
 	for (unsigned int i = 0; i < num_cases; i++)
 		report(&one[i], ratio[i]);
+	for (unsigned int i = 0; i < num_cases; i++)
+		close(one[i].fd[1]);
+	while (wait(NULL) > 0)
+		;
 	return 0;
 }
