@@ -129,8 +129,9 @@ static int chan_create(struct roce_lane_ep *lane_ep)
 	/* Half of the completion queue is reserved for data messages. */
 	if (r->byes >= r->tx_total / 2) {
 		free(chan);
-		weft_warn("%s: its completion queue has no room for another connection",
-			  r->base.name);
+		weft_warn("%s: its completion queue serves %u queue pairs at most: lower the "
+			  "lane option qps or use another worker",
+			  r->base.name, r->tx_total / 2);
 		return -ENOBUFS;
 	}
 	chan->lane_ep = lane_ep;

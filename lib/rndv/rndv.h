@@ -282,12 +282,11 @@ struct weft_fetch {
 	struct weft_pull_ranges again;  /**< to be requested again: their native read failed */
 	uint32_t reads;                 /**< native reads in flight */
 	const struct weft_proto *proto;
-	bool pulled;  /**< bytes are requested piece by piece; else all by RTR */
-	bool written; /**< the RTR contained keys */
-	bool queued;  /**< in a list of me->rndv->fetches[] */
-	uint8_t size; /**< index of that list */
-	bool over;    /**< waits for native reads only */
-	int status;
+	bool pulled;          /**< bytes are requested piece by piece; else all by RTR */
+	bool written;         /**< the RTR contained keys */
+	bool queued;          /**< in a list of me->rndv->fetches[] */
+	uint8_t size;         /**< index of that list */
+	bool over;            /**< waits for native reads only */
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
 	uint32_t native;      /**< lanes that read natively */
 	struct weft_rndv_offer offer;
