@@ -85,6 +85,15 @@ own_lanes() {
 		'FI_WEFT_JOB_EAL_ARGS=--no-huge' && has_not '-x WEFT_(LANES|EAL_ARGS)'
 }
 
+# The provider of a build folder; or the folder in which it is missing.
+its_place() {
+	local FI_PROVIDER_PATH=
+	with -n 2 ./program && has "FI_PROVIDER_PATH=$build/provider" || return 1
+	mkdir "$dir/moved" && cp "$build/weft-mpirun" "$dir/moved" || return 1
+	! sh "$dir/moved/weft-mpirun" -n 2 ./program >"$dir/out" 2>&1 &&
+		grep -q "there is no libweft-fi.so in $dir/.*/libfabric" "$dir/out"
+}
+
 # The user's own values hold.
 quick() {
 	with --quick -n 2 ./program && has 'HWLOC_COMPONENTS=-x86' 'HWLOC_PLUGINS_PATH=.*' \
@@ -374,6 +383,7 @@ check "a job is refused where a key has no safe way" no_safe_way
 check "a job is refused where a scheduler starts its daemons" other_schedulers
 check "a job key in Slurm" with_slurm
 check "a job key with Open MPI 5 and Hydra" other_launchers
+check "the provider is that of the place of weft-mpirun" its_place
 check "Open MPI 4, with and without --rma" open_mpi_4
 check "Open MPI 5, with and without --rma" open_mpi_5
 check "Hydra, srun, and a launcher that is not known" others
