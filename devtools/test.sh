@@ -246,8 +246,11 @@ part_processes() {
 part_logic() {
 	step "unit" run_suites release "$weft_build" $times unit
 	step "sim" run_suites release-sim "$weft_build" $times sim
-	! in_set merge nightly ||
+	# Random calls: a third of the rounds, with new seeds in each run; all of them in nightly.
+	! in_set merge nightly || TEST_ROUNDS=3 \
 		step "proc, in parallel" run_suites release-aside "$weft_build" $times aside
+	! in_set nightly || step "random calls over real lanes" suites release-random \
+		"$weft_build" $times random
 }
 
 # The guests run one after the other: an emulated guest keeps a core busy, and a second one would
