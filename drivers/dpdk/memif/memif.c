@@ -24,6 +24,7 @@
 #include "memif/control.h"
 #include "memif/memif.h"
 #include "memif/ring.h"
+#include "memif/wake.h"
 #include "port/claim.h"
 
 #define LOG2_RING 8u /* a ring of larger buffers does not fit the caches: doc/ports.md */
@@ -318,11 +319,8 @@ static inline void copy_out(uint8_t *to, const struct rte_mbuf *m)
 
 static void wake_peer(struct weft_mport *p)
 {
-	uint64_t one = 1;
-
 	p->stats.wakes++;
-	/* A counter that is full wakes the peer, too. */
-	if (write(p->conn.tx.event, &one, sizeof(one)) < 0 && errno != EAGAIN)
+	if (!weft_mwake_signal(&p->wake, p->conn.tx.event))
 		weft_debug("memif socket %s: the peer can't be woken: %s", p->path,
 			   strerror(errno));
 }
@@ -459,6 +457,7 @@ static void memif_close(struct weft_frame_port *fp)
 	struct weft_mport *p = weft_mport_of(fp);
 
 	weft_mconn_end(&p->conn, "the port was closed");
+	weft_mwake_close(&p->wake);
 	if (p->listener >= 0) {
 		unlink(p->path);
 		weft_socket_close_public(p->listener);
@@ -667,6 +666,7 @@ int weft_mport_open(const char *path, const struct weft_mport_opts *o,
 	}
 	memcpy(p->path, path, strlen(path) + 1);
 	p->listener = p->claim = p->epoll = -1;
+	weft_mwake_open(&p->wake);
 	p->conf = (struct weft_mconn_conf){
 		.server = o->server,
 		.id = o->id,

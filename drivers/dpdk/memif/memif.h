@@ -7,6 +7,7 @@
  *	memif/control.c   a connection: its states, memory and rings
  *	memif/messages.c  the messages on a control socket; weft-switch uses them, too
  *	memif/ring.c      a ring, as one end uses it; weft-switch uses it, too
+ *	memif/wake.c      signals of an eventfd that the peer may have made blocking
  */
 #ifndef WEFT_MEMIF_MEMIF_H
 #define WEFT_MEMIF_MEMIF_H
@@ -20,6 +21,7 @@
 #include "base/log.h"
 #include "frame/frame_port.h"
 #include "memif/control.h"
+#include "memif/wake.h"
 
 struct weft_mport_opts {
 	bool server;
@@ -61,6 +63,7 @@ struct weft_mport {
 	struct weft_frame_port fp; /* first */
 	struct weft_mconn_conf conf;
 	struct weft_mconn conn;
+	struct weft_mwake wake; /* signals conn.tx.event */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
 	bool armed, vouched;

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -341,6 +342,42 @@ static void frames_wake_a_sleeper(void **state)
 	assert_int_equal(within, UINT64_MAX);
 }
 
+/* A peer makes its eventfd blocking, and fills the counter. */
+static void a_full_eventfd_delays_no_sender(void **state)
+{
+	const uint64_t full = UINT64_MAX - 1;
+	struct pair *p = *state;
+	struct weft_frame_port *ends[] = {p->client, p->server};
+	struct rte_mbuf *m, *got[BURST];
+	uint64_t within = UINT64_MAX;
+
+	connect_pair(p);
+	for (int round = 0; round < 200; round++) {
+		struct weft_frame_port *to = ends[round % 2], *from = ends[!(round % 2)];
+		struct weft_mport *f = weft_mport_of(from);
+		int event = conn_of(to)->rx.event;
+
+		if (round == 150) {
+			/* As in a sandbox. */
+			weft_mwake_close(&f->wake);
+			weft_mwake_close(&weft_mport_of(to)->wake);
+		}
+		assert_int_equal(to->ops->arm(to, &within), 0);
+		if (round < 2) {
+			assert_int_equal(fcntl(event, F_SETFL, 0), 0);
+			assert_int_equal(write(event, &full, sizeof(full)), sizeof(full));
+		}
+		alarm(20);
+		m = make_frame(from, 60, 1);
+		assert_int_equal(from->ops->tx_burst(from, &m, 1), 1);
+		alarm(0);
+		assert_true(round >= 150 || readable(to));
+		to->ops->disarm(to);
+		assert_int_equal(to->ops->rx_burst(to, got, BURST), 1);
+		check_frame(got[0], 60, 1);
+	}
+}
+
 /* A sleeping server is woken by its client's arrival; a client without a server tries again. */
 static void arrivals_wake_a_sleeper(void **state)
 {
@@ -437,6 +474,7 @@ int main(void)
 		TEST(frames_of_several_entries),
 		TEST(invalid_index_ends_the_connection),
 		TEST(frames_wake_a_sleeper),
+		TEST(a_full_eventfd_delays_no_sender),
 		TEST(arrivals_wake_a_sleeper),
 		TEST(second_port_of_an_end),
 		cmocka_unit_test(buffers_hold_a_frame),
