@@ -238,7 +238,7 @@ static void take_half(struct sw *s, int fd, uint64_t now)
 		.name = "weft-switch",
 		.min_version = WEFT_MEMIF_VERSION,
 		.max_version = WEFT_MEMIF_VERSION,
-		.max_log2_ring = WEFT_MRING_LOG2_MAX,
+		.max_log2_ring = s->log2_ring,
 	};
 	if (!send_message(c, &m))
 		conn_close(s, c);
@@ -300,7 +300,8 @@ static bool take_region(const struct sw *s, struct sw_conn *c,
 	return acknowledge(c);
 }
 
-static bool take_ring(struct sw_conn *c, const struct weft_memif_add_ring *m, int *fd)
+static bool take_ring(const struct sw *s, struct sw_conn *c, const struct weft_memif_add_ring *m,
+		      int *fd)
 {
 	struct weft_mring *r = m->flags & WEFT_MEMIF_RING_C2S ? &c->rx : &c->tx;
 
@@ -308,6 +309,9 @@ static bool take_ring(struct sw_conn *c, const struct weft_memif_add_ring *m, in
 		return refuse(c, "a connection has one ring for each direction, in region 0");
 	if (!weft_memif_is_eventfd(*fd))
 		return refuse(c, "the ring has no eventfd");
+	/* The forwarder handles a whole ring at once when its client ends. */
+	if (m->log2_size > s->log2_ring)
+		return refuse(c, "the ring is larger than the switch has granted");
 	if (weft_mring_attach(r, &c->region, 1, 0, m->offset, m->log2_size))
 		return refuse(c, "the ring does not fit into its region");
 	r->event = *fd;
@@ -352,7 +356,7 @@ static bool take(struct sw *s, unsigned int port, const struct weft_memif_messag
 	case WEFT_MEMIF_ADD_REGION:
 		return take_region(s, c, &m->region, fd);
 	case WEFT_MEMIF_ADD_RING:
-		return take_ring(c, &m->ring, fd);
+		return take_ring(s, c, &m->ring, fd);
 	case WEFT_MEMIF_CONNECT:
 		return connect_rings(s, port);
 	default:

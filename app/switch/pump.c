@@ -337,15 +337,19 @@ static void probe_all(struct sw *s, uint64_t now)
 
 /* ---- from a port ---------------------------------------------------------------------------- */
 
-/* @return false: the frame stays in its ring until the uplink has space */
-static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, uint64_t now)
+/*
+ * A frame for many ports is copied for each of them, so it counts as that number of frames.
+ * @return by how much it shortens its sender's turn; 0: it stays in its ring until the uplink has
+ *   space
+ */
+static unsigned int one_frame(struct sw *s, unsigned int from, const struct frame *f, uint64_t now)
 {
 	struct sw_counters *c = &s->lane[from].counters;
 	struct sw_route r = sw_from_port(&s->plan, from, f->head, f->head_len);
 
 	if (r.uplink && uplink_is_full(&s->uplink, now)) {
 		if (s->uplink.stuck == 0 || now - s->uplink.stuck < STUCK_NS)
-			return false;
+			return 0;
 		SW_COUNT(s->uplink.counters.drop[SW_DROP_FULL], 1);
 		r.uplink = false;
 	}
@@ -361,16 +365,32 @@ static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, ui
 		if (r.drop != SW_PASS)
 			SW_COUNT(s->uplink.counters.drop[r.drop], 1);
 	}
-	return true;
+	return r.ports ? (unsigned int)__builtin_popcountll(r.ports) : 1;
 }
 
+/* Clients choose the lengths of frames and buffers, up to a whole region. */
+static enum sw_drop take_head(const struct sw *s, const struct weft_mring_buf *b,
+			      uint8_t head[SW_HEAD], struct frame *f)
+{
+	if (!b->at || b->more)
+		return SW_DROP_BAD;
+	if (b->len > longest(s))
+		return SW_DROP_LONG;
+	*f = (struct frame){
+		.head = head, .at = b->at, .head_len = RTE_MIN(b->len, SW_HEAD), .len = b->len};
+	memcpy(head, b->at, f->head_len);
+	return SW_PASS;
+}
+
+/* @return number of frames, each copy counted, of which a port may send @p most in a turn */
 static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most, uint64_t now)
 {
 	struct sw_lane *p = &s->lane[from];
-	uint8_t head[SW_HEAD];
+	unsigned int used = 0, cost, i;
 	struct weft_mring_buf b;
-	struct frame f = {.head = head};
-	unsigned int i, n;
+	uint8_t head[SW_HEAD];
+	struct frame f;
+	enum sw_drop why;
 	int ready = weft_mring_poll(&p->rx);
 
 	if (ready < 0) {
@@ -378,28 +398,20 @@ static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most
 		s->broken |= 1ull << from;
 		return 0;
 	}
-	n = RTE_MIN(RTE_MIN((unsigned int)ready, SW_BURST), most);
-	for (i = 0; i < n; i++) {
+	most = RTE_MIN(most, SW_BURST);
+	for (i = 0; i < (unsigned int)ready && used < most; i++) {
 		b = weft_mring_frame(&p->rx, i);
-		if (!b.at || b.more) {
-			SW_COUNT(p->counters.drop[SW_DROP_BAD], 1);
-			continue;
-		}
-		/* Clients choose the lengths of frames and buffers, up to a whole region. */
-		if (b.len > longest(s)) {
-			SW_COUNT(p->counters.drop[SW_DROP_LONG], 1);
-			continue;
-		}
-		f.at = b.at;
-		f.len = b.len;
-		f.head_len = RTE_MIN(b.len, SW_HEAD);
-		memcpy(head, b.at, f.head_len);
-		if (!one_frame(s, from, &f, now))
+		why = take_head(s, &b, head, &f);
+		if (why != SW_PASS)
+			SW_COUNT(p->counters.drop[why], 1);
+		cost = why == SW_PASS ? one_frame(s, from, &f, now) : 1;
+		if (cost == 0)
 			break;
+		used += cost;
 	}
 	if (i > 0)
 		weft_mring_done(&p->rx, i);
-	return i;
+	return used;
 }
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
@@ -453,13 +465,13 @@ static unsigned int from_uplink(struct sw *s, uint64_t now)
 static void last_frames(struct sw *s, unsigned int port, uint64_t now)
 {
 	struct sw_lane *l = &s->lane[port];
+	unsigned int used = 1;
 	int left;
 
 	if (!(s->plan.up >> port & 1))
 		return;
-	for (left = weft_mring_poll(&l->rx); left > 0; left -= SW_BURST)
-		if (from_port(s, port, (unsigned int)left, now) == 0)
-			break;
+	for (left = weft_mring_poll(&l->rx); left > 0 && used > 0; left -= (int)used)
+		used = from_port(s, port, (unsigned int)left, now);
 	s->broken &= ~(1ull << port); /* it ends anyway */
 	left = weft_mring_poll(&l->rx);
 	if (left > 0)

@@ -133,7 +133,7 @@ stranger() {
 
 kill_stranger() {
 	stranger idle && kill -KILL $stranger_pid
-	wait $stranger_pid
+	wait "$stranger_pid"
 	[ $? = 137 ]
 }
 
@@ -142,15 +142,15 @@ client_killed() {
 	start_switch -n 3 || return 1
 	while_streaming kill_stranger && stranger idle || return 1
 	grep -q "^connected as port 0" "$dir/stranger.out"
-	kill $stranger_pid
-	wait $stranger_pid
+	kill "$stranger_pid"
+	wait "$stranger_pid"
 	end_switch
 }
 
 # foreign KIND: what it sends is counted at its port, and harms no other.
 foreign() {
 	stranger "$1" || return 1
-	wait $stranger_pid
+	wait "$stranger_pid"
 	kill -USR1 "$switch_pid"
 	until_said "$dir/switch.out" "$2"
 }
@@ -179,7 +179,7 @@ hostile_clients() {
 	rm -f "$dir/sock.key"
 	start_switch || return 1
 	does unsealed "not sealed" && does shrunk "shorter" && does known "from the switch" &&
-		does cookie "does not fit" && does full || return 1
+		does cookie "does not fit" && does many "has granted" && does full || return 1
 	does huge "ordinary pages" || grep -q "OSError" "$dir/stranger.out" || return 1
 	grep -q "its eventfd is full" "$dir/switch.err" || return 1
 	does lingering "served" && carry && end_switch
@@ -219,13 +219,12 @@ flood_idle() {
 
 # No port is left, and what the program says.
 no_port_left() {
-	local first
 	start_switch -n 1 || return 1
 	stranger idle || return 1
 	WEFT_SWITCH=$dir/sock timeout 60 "$info" -L dpdk -d >"$dir/out" 2>&1
 	cat "$dir/out"
-	kill $stranger_pid
-	wait $stranger_pid
+	kill "$stranger_pid"
+	wait "$stranger_pid"
 	grep -q "weft-switch has 1 ports, and all are in use" "$dir/out" && end_switch
 }
 

@@ -11,6 +11,7 @@
     huge       memory of hugepages, out of which it could cut holes; it must be refused
     known      comes with the secret of a port that it gave back; it must be refused
     cookie     a ring that is none, with an eventfd; it must be refused
+    many       rings with more entries than it was granted; it must be refused
     spare      descriptors that no message needs, and with a message that is none
     full       an eventfd that no process can write to: its connection must end
     lingering  a descriptor whose close lasts a minute; others are served in this time
@@ -29,10 +30,11 @@ import time
 
 GRANT = struct.Struct('<IHHiIHHHHIIBB6sI108s24s256s')
 HUGE = 2 << 20
-LOG2, SLOTS, BSIZE = 6, 64, 2048
+path, what = sys.argv[1:]
+LOG2 = 14 if what == 'many' else 6
+SLOTS, BSIZE = 1 << LOG2, 16 if what == 'many' else 2048
 RING = 128 + SLOTS * 16
 SIZE = 2 * RING + 2 * SLOTS * BSIZE
-path, what = sys.argv[1:]
 kept = []
 
 
@@ -159,7 +161,7 @@ if what == 'known':
     grant_sock.close()
 # The switch may learn that a port was given back later than its last process comes again.
 until = time.monotonic() + (60 if what == 'known' else 0)
-while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie'):
+while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie', 'many'):
     try:
         connect(grant)[0].close()
     except ConnectionError as e:

@@ -137,6 +137,40 @@ static void a_user_alone_sends_from_all_ports_in_each_round(void **state)
 		assert_int_equal(taken(i), 5 * SW_BURST);
 }
 
+/* Each frame of @p port is the announcement of its address, to all ports. */
+static void announce(unsigned int port)
+{
+	static const uint8_t eth[] = {255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 8, 6},
+			     arp[] = {0, 1, 8, 0, 6, 4, 0, 1};
+	uint8_t *at = (uint8_t *)memory[port] + 2 * RING;
+
+	memcpy(at, eth, sizeof(eth));
+	memcpy(at + sizeof(eth), arp, sizeof(arp));
+	at[11] = at[27] = (uint8_t)(port + 1);
+	for (unsigned int i = 0; i < SLOTS; i++)
+		rx_ring(port)->desc[i].length = 60;
+}
+
+/* Else the copies of one user's frames take the time of the others. */
+static void a_frame_for_all_ports_counts_for_each(void **state)
+{
+	unsigned int i;
+
+	for (i = 0; i < 16; i++)
+		attach(i, 1001);
+	attach(50, 1002);
+	announce(0);
+	rounds(10, 1ull << 0 | 1ull << 50);
+	assert_int_equal(sw.lane[0].counters.drop[SW_DROP_SOURCE], 0);
+	assert_int_equal(sw.lane[7].counters.drop[SW_DROP_FULL], taken(0));
+	assert_int_equal(taken(0), 10 * SW_BURST / 16);
+	assert_int_equal(taken(50), 10 * SW_BURST);
+	/* Its last ones, too. */
+	rx_ring(0)->head = (uint16_t)(rx_ring(0)->tail + SLOTS);
+	detach(0);
+	assert_int_equal(taken(0), 10 * SW_BURST / 16 + SLOTS / 16);
+}
+
 static void a_broken_ring_ends_its_port_alone(void **state)
 {
 	attach(0, 1001);
@@ -289,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup(a_user_with_many_ports_gets_as_much_as_one_with_one, setup),
 		cmocka_unit_test_setup(a_turn_goes_to_the_ports_that_have_frames, setup),
 		cmocka_unit_test_setup(a_user_alone_sends_from_all_ports_in_each_round, setup),
+		cmocka_unit_test_setup(a_frame_for_all_ports_counts_for_each, setup),
 		cmocka_unit_test_setup(a_broken_ring_ends_its_port_alone, setup),
 		cmocka_unit_test_setup(peers_of_an_ended_process_are_notified, setup),
 		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
