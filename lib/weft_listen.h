@@ -42,7 +42,8 @@ struct weft_listener_params {
  * client gets the address; its endpoint is reported by the accept_cb of the worker.
  *
  * Bounds: 16 clients at once. A further one takes the place of a client that has its reply, else of
- * one of the host (IPv6: the /64) with the most clients. Each client has 5 s.
+ * one of the host (IPv6: the /64) with the most clients. Each client has 5 s. A connection without
+ * bytes is no client in its first second.
  *
  * @param params         NULL = defaults
  * @param[out] listener  the worker owns it; weft_worker_destroy() ends it

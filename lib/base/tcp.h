@@ -109,7 +109,7 @@ struct weft_tcp_server;
 /**
  * Listen. At most 16 clients are served at once. A further one takes the place of a client that has
  * its reply, or else of one of the host (IPv6: the /64) with the most clients. A client is dropped
- * after 5 s.
+ * after 5 s. A connection is a client from its first bytes, or after a second without any.
  * Only the first 16 refused clients are passed to refused().
  * @return 0; -EINVAL the host has no address here; an error of the socket; -ENOMEM
  */

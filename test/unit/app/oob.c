@@ -303,8 +303,10 @@ static void silent_connections_keep_no_peer_out(void **state)
 	(void)state;
 	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
 	pthread_create(&accepter, NULL, accept_thread, &e);
-	for (unsigned int i = 0; i < 40; i++)
+	for (unsigned int i = 0; i < 40; i++) {
 		silent[i] = connect_to(oob_server_port(e.door));
+		assert_int_equal(send(silent[i], "W", i % 2, 0), i % 2); /* half of them: 1 byte */
+	}
 	begin = sys_seconds();
 	assert_int_equal(
 		oob_connect("127.0.0.1", oob_server_port(e.door), 1, NULL, NULL, &e.client), 0);
@@ -341,6 +343,7 @@ static void no_byte_before_a_greeting(void **state)
 	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
 	pthread_create(&accepter, NULL, accept_thread, &e);
 	silent = connect_to(oob_server_port(e.door));
+	assert_int_equal(send(silent, "W", 1, 0), 1);
 	peer = client_with_greeting(oob_server_port(e.door));
 	pthread_join(accepter, NULL);
 	assert_int_equal(e.result, 0);

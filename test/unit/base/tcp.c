@@ -85,8 +85,33 @@ static int client(unsigned int host)
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	in.sin_port = htons(port);
 	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	return fd;
+}
+
+/* It has sent the first byte of its greeting, and has a place. */
+static int slow_client(unsigned int host)
+{
+	int fd = client(host);
+
+	assert_int_equal(send(fd, "r", 1, 0), 1);
 	server_run();
 	return fd;
+}
+
+static uint64_t judged(void)
+{
+	return weft_tcp_server_refused(server) + weft_tcp_server_served(server);
+}
+
+/* The client's bytes are sent, and the server judges it. */
+static void greet(int fd, const char *bytes, size_t length)
+{
+	uint64_t before = judged();
+
+	assert_int_equal(send(fd, bytes, length, 0), length);
+	for (int i = 0; i < 10 && judged() == before; i++)
+		server_run();
+	assert_int_equal(judged(), before + 1);
 }
 
 /* @return has the server closed it? */
@@ -104,22 +129,43 @@ static void a_host_displaces_only_its_own_clients(void **state)
 
 	(void)state;
 	server_open(false);
-	other = client(2); /* the oldest of all */
+	other = slow_client(2); /* the oldest of all */
 	for (int i = 0; i < 40; i++)
-		many[i] = client(1);
+		many[i] = slow_client(1);
 	for (int i = 0; i < 40; i++)
 		left += !is_closed(many[i]);
 	assert_int_equal(left, 15);
 	assert_int_equal(weft_tcp_server_refused(server), 25);
 	assert_int_equal(lines, 16);
 	assert_false(is_closed(other));
-	assert_int_equal(send(other, "right", 5, 0), 5);
-	server_run();
+	greet(other, "ight", 4);
 	assert_int_equal(recv(other, reply, 5, MSG_WAITALL), 5);
 	assert_int_equal(weft_tcp_server_served(server), 1);
 	for (int i = 0; i < 40; i++)
 		close(many[i]);
 	close(other);
+	weft_tcp_server_close(server);
+}
+
+/* They have connected, and lose their cores before they send: none of them has a place yet. */
+static void clients_that_come_at_once_are_all_served(void **state)
+{
+	char reply[5];
+	int many[40];
+
+	(void)state;
+	server_open(false);
+	for (int i = 0; i < 40; i++)
+		many[i] = client(1);
+	for (int i = 0; i < 5; i++)
+		weft_tcp_server_run(server, -1, 10);
+	for (int i = 0; i < 40; i++)
+		greet(many[i], "right", 5);
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(recv(many[i], reply, 5, MSG_WAITALL), 5);
+		close(many[i]);
+	}
+	assert_int_equal(weft_tcp_server_refused(server), 0);
 	weft_tcp_server_close(server);
 }
 
@@ -136,8 +182,7 @@ static void an_ipv4_client_of_both_families_has_a_plain_address(void **state)
 	assert_int_equal(weft_tcp_server_open(&p, &server), 0);
 	weft_tcp_server_query(server, host, sizeof(host), &port);
 	fd = client(1);
-	assert_int_equal(send(fd, "wrong", 5, 0), 5);
-	server_run();
+	greet(fd, "wrong", 5);
 	assert_int_equal(lines, 1);
 	close(fd);
 	weft_tcp_server_close(server);
@@ -152,8 +197,7 @@ static void a_refusal_reaches_a_client_that_sends_more(void **state)
 	(void)state;
 	server_open(false);
 	fd = client(1);
-	assert_int_equal(send(fd, more, sizeof(more), 0), sizeof(more));
-	server_run();
+	greet(fd, more, sizeof(more));
 	assert_int_equal(weft_tcp_server_refused(server), 1);
 	assert_int_equal(recv(fd, reply, sizeof(reply), MSG_WAITALL), 5);
 	assert_memory_equal(reply, "reply", 5);
@@ -274,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_host_displaces_only_its_own_clients),
+		cmocka_unit_test(clients_that_come_at_once_are_all_served),
 		cmocka_unit_test(an_ipv4_client_of_both_families_has_a_plain_address),
 		cmocka_unit_test(a_refusal_reaches_a_client_that_sends_more),
 		cmocka_unit_test(a_refused_client_cannot_send_for_ever),

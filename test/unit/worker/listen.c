@@ -213,7 +213,7 @@ static void await_served(uint64_t n)
 
 static void await_refused(uint64_t n)
 {
-	for (int i = 0; query().refused < n && i < 500; i++)
+	for (int i = 0; query().refused < n && i < 700; i++)
 		poll(NULL, 0, 10);
 	assert_true(query().refused >= n);
 }
@@ -398,7 +398,7 @@ static void test_silent_clients(void **state)
 	}
 	connect_well("127.0.0.1");
 	await_refused(24);
-	await_refused(40); /* the last ones after 5 s, with no client that takes their place */
+	await_refused(40); /* the last ones after 6 s, with no client that takes their place */
 	for (unsigned int i = 0; i < 40; i++)
 		close(fds[i]);
 }
