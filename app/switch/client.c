@@ -162,7 +162,8 @@ static void conn_close(struct sw *s, struct sw_conn *c)
 	sw_close(&c->region_fd);
 	sw_close(&c->rx.event);
 	sw_close(&c->tx.event);
-	sw_unmap(c->region.at, c->region.len);
+	if (c->region.at)
+		weft_foreign_unmap(c->region.at, c->region.len);
 	sw_conn_init(c);
 }
 

@@ -5,11 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -228,11 +226,6 @@ void sw_wake_watch(struct sw *s)
  * (weft_foreign_fd_has_room()).
  */
 
-struct region {
-	void *at;
-	size_t len;
-};
-
 void sw_close_init(void)
 {
 	cpu_set_t own;
@@ -269,27 +262,4 @@ void sw_hang_up(struct sw *s, int *fd)
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, *fd, NULL);
 	shutdown(*fd, SHUT_RDWR);
 	sw_close(fd);
-}
-
-static void unmap_job(void *arg)
-{
-	struct region *r = arg;
-
-	munmap(r->at, r->len);
-	free(r);
-}
-
-void sw_unmap(void *at, size_t len)
-{
-	struct region *r = at ? malloc(sizeof(*r)) : NULL;
-
-	if (!at)
-		return;
-	if (r) {
-		*r = (struct region){.at = at, .len = len};
-		if (weft_blocking_run(unmap_job, r) == 0)
-			return;
-		free(r);
-	}
-	munmap(at, len); /* without memory or threads the control thread does it, and may block */
 }

@@ -54,7 +54,4 @@ void sw_close(int *fd);
 /** sw_close() for a socket in epoll's set; the other end is notified at once. */
 void sw_hang_up(struct sw *s, int *fd);
 
-/** Unmap memory. NULL is allowed. */
-void sw_unmap(void *at, size_t len);
-
 #endif /* APP_SWITCH_THREADS_H */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -471,6 +472,32 @@ void weft_foreign_fd_close(int fd)
 	 * close() here could block the caller.
 	 */
 	(void)weft_blocking_run(close_job, (void *)(intptr_t)fd);
+}
+
+struct mapping {
+	void *at;
+	size_t len;
+};
+
+static void unmap_job(void *arg)
+{
+	struct mapping *m = arg;
+
+	munmap(m->at, m->len);
+	free(m);
+}
+
+void weft_foreign_unmap(void *at, size_t len)
+{
+	struct mapping *m = malloc(sizeof(*m));
+
+	if (m) {
+		*m = (struct mapping){.at = at, .len = len};
+		if (weft_blocking_run(unmap_job, m) == 0)
+			return;
+		free(m);
+	}
+	munmap(at, len);
 }
 
 bool weft_foreign_fd_has_room(void)

@@ -196,6 +196,15 @@ void weft_blocking_interrupt(void);
 void weft_foreign_fd_close(int fd);
 
 /**
+ * Unmap memory that another process has made, in another thread. Any thread; returns at once. Where
+ * no thread can be started, the memory is unmapped here.
+ *
+ * The mapping may be the last reference to the file, and the file may be larger than the mapping.
+ * munmap() then frees all pages of the file, which can take seconds.
+ */
+void weft_foreign_unmap(void *at, size_t len);
+
+/**
  * @return false: too many closes are pending. The caller should receive no further descriptors and
  *   accept no connections until the result is true again. Any thread.
  */

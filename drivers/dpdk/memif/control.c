@@ -54,7 +54,7 @@ static void forget_memory(struct weft_mconn *c)
 		close(c->file);
 	while (c->num_regions > 0) {
 		c->num_regions--;
-		munmap(c->region[c->num_regions].at, c->region[c->num_regions].len);
+		weft_foreign_unmap(c->region[c->num_regions].at, c->region[c->num_regions].len);
 	}
 }
 
@@ -125,7 +125,7 @@ static int make_memory(struct weft_mconn *c, unsigned int log2)
 	int fd;
 	void *at;
 
-	if (len > WEFT_MCONN_REGION_MAX)
+	if (len > WEFT_MCONN_REGIONS_MAX)
 		return -E2BIG;
 	fd = memfd_create("weft-memif", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -273,14 +273,23 @@ static bool is_sealed_memory(int fd, uint64_t size)
 	       fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && (uint64_t)st.st_size >= size;
 }
 
+static size_t bytes_of_regions(const struct weft_mconn *c)
+{
+	size_t bytes = 0;
+
+	for (unsigned int i = 0; i < c->num_regions; i++)
+		bytes += c->region[i].len;
+	return bytes;
+}
+
 static int take_region(struct weft_mconn *c, const struct weft_memif_add_region *m, int fd)
 {
 	void *at;
 
 	if (m->index != c->num_regions || m->index >= WEFT_MRING_REGIONS || c->rx.shm || c->tx.shm)
 		return refuse(c, "regions are numbered, and precede the rings");
-	if (m->size == 0 || m->size > WEFT_MCONN_REGION_MAX)
-		return refuse(c, "the region is too large");
+	if (m->size == 0 || m->size > WEFT_MCONN_REGIONS_MAX - bytes_of_regions(c))
+		return refuse(c, "the regions are too large");
 	if (!is_sealed_memory(fd, m->size))
 		return refuse(c, "the region is no memfd that is sealed against shrinking");
 	at = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -20,8 +20,8 @@
 
 #include "memif/ring.h"
 
-/** Bytes of a region at most. */
-#define WEFT_MCONN_REGION_MAX (1ull << 30)
+/** Bytes of all regions at most. Missing pages that this end touches are charged to its process. */
+#define WEFT_MCONN_REGIONS_MAX (1ull << 30)
 
 struct weft_mconn_conf {
 	bool server;

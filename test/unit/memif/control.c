@@ -341,7 +341,7 @@ static void wrong_regions(void **state)
 	ends(&s, &m, sizeof(m), good_memory()); /* behind a ring */
 	for (int i = 0; i < 3; i++) {
 		m = region_message();
-		m.region.size = i == 0 ? 0 : i == 1 ? WEFT_MCONN_REGION_MAX + 1 : UINT64_MAX;
+		m.region.size = i == 0 ? 0 : i == 1 ? WEFT_MCONN_REGIONS_MAX + 1 : UINT64_MAX;
 		prepare(&s, 0);
 		ends(&s, &m, sizeof(m), good_memory());
 	}
@@ -510,16 +510,33 @@ static void empty_message_with_a_descriptor(void **state)
 	close(fd);
 }
 
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
 static void blocked(void *arg)
 {
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
+	(void)arg;
+	pthread_mutex_lock(&held);
+	pthread_mutex_unlock(&held);
+}
+
+/* No close() returns, up to the bound. */
+static void block_closes(void)
+{
+	pthread_mutex_lock(&held);
+	while (weft_foreign_fd_has_room())
+		assert_int_equal(weft_blocking_run(blocked, NULL), 0);
+}
+
+static void unblock_closes(void)
+{
+	pthread_mutex_unlock(&held);
+	for (int i = 0; i < 10000 && weft_blocking_pending() > 0; i++)
+		usleep(1000);
 }
 
 /* While many descriptors of peers wait for their close(), no further ones are received. */
 static void descriptors_have_a_bound(void **state)
 {
-	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 	int fd = eventfd(0, EFD_CLOEXEC);
 	struct message m = init_message();
 	struct weft_mconn s;
@@ -527,19 +544,57 @@ static void descriptors_have_a_bound(void **state)
 	(void)state;
 	begin(&s, &server_conf);
 	give(&m, sizeof(m), fd);
-	pthread_mutex_lock(&held);
-	while (weft_foreign_fd_has_room())
-		assert_int_equal(weft_blocking_run(blocked, &held), 0);
+	block_closes();
 	assert_int_equal(weft_mconn_input(&s), 0);
 	assert_int_equal(s.state, WEFT_MCONN_INIT);
-	pthread_mutex_unlock(&held);
-	for (int i = 0; i < 10000 && weft_blocking_pending() > 0; i++)
-		usleep(1000);
+	unblock_closes();
 	assert_int_equal(weft_mconn_input(&s), 0);
 	assert_int_equal(s.state, WEFT_MCONN_RINGS);
 	weft_mconn_end(&s, NULL);
 	close(peer);
 	close(fd);
+}
+
+/* The last reference to a peer's file frees its pages, which takes long: in another thread. */
+static void the_owner_frees_no_pages_of_a_peer(void **state)
+{
+	struct weft_mconn s;
+	unsigned char is_there;
+	void *at;
+
+	(void)state;
+	prepare(&s, 1);
+	at = s.region[0].at;
+	block_closes();
+	weft_mconn_end(&s, NULL);
+	assert_int_equal(mincore(at, 1, &is_there), 0);
+	unblock_closes();
+	assert_int_equal(mincore(at, 1, &is_there), -1);
+	close(peer);
+}
+
+/* Their sum counts. */
+static void regions_of_too_many_bytes(void **state)
+{
+	const uint64_t half = WEFT_MCONN_REGIONS_MAX / 2;
+	struct message m = region_message();
+	struct weft_mconn s;
+	int fd;
+
+	(void)state;
+	prepare(&s, 1);
+	for (m.region.index = 1; m.region.index < 3; m.region.index++) {
+		fd = sealed_memory(half, F_SEAL_SHRINK);
+		m.region.size = half;
+		if (m.region.index == 2) {
+			ends(&s, &m, sizeof(m), fd);
+			break;
+		}
+		give(&m, sizeof(m), fd);
+		assert_int_equal(weft_mconn_input(&s), 0);
+		assert_int_equal(answer(), T_ACK);
+		close(fd);
+	}
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -559,6 +614,8 @@ int main(void)
 		TEST(end_of_the_peer_is_noticed),
 		TEST(empty_message_with_a_descriptor),
 		TEST(descriptors_have_a_bound),
+		TEST(the_owner_frees_no_pages_of_a_peer),
+		TEST(regions_of_too_many_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
