@@ -136,6 +136,38 @@ unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct w
 	return weft_tag_recv_batch(ep->msg, lane_ep->index, msgs, num);
 }
 
+/*
+ * As recv_by_id(), while another process can change the payload. The general way also reports what
+ * is malformed.
+ */
+bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const void *head,
+			       size_t head_len, const void *shared, size_t length)
+{
+	struct weft_ep *ep = lane_ep->user;
+	unsigned int lane = lane_ep->index;
+	const struct weft_handler *h;
+	struct weft_msg_ep *me;
+	bool taken;
+
+	if (weft_lanes_are_shown() || !ep || !(ep->lanes_up >> (lane & 31) & 1) || ep->msg->failed)
+		return false;
+	me = ep->msg;
+	h = &me->mw->handlers[id % WEFT_HANDLERS];
+	if (id >= WEFT_HANDLERS || !h->recv_in_place || head_len < h->header ||
+	    h->check(id, head, length))
+		return false;
+	length -= h->header;
+	weft_msg_ep_hold(me);
+	taken = h->recv_in_place(me, head, (const uint8_t *)shared + h->header, length);
+	/* A callback of the user may have destroyed the endpoint. */
+	if (taken && me->ep) {
+		me->ep->lane_info[lane].rx_msgs++;
+		me->ep->lane_info[lane].rx_bytes += length;
+	}
+	weft_msg_ep_release(me);
+	return taken;
+}
+
 /* The handler of ABORT, which passes the message to the module that it concerns. */
 static void recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 {
@@ -219,14 +251,21 @@ static const struct weft_module *const modules[] = {
 		.header = sizeof(struct type), .check = weft_wire_check, .recv = function \
 	}
 
+/* A message whose payload only has to be copied. */
+#define BULK(type, function)                                                               \
+	{                                                                                  \
+		.header = sizeof(struct type), .check = weft_wire_check, .recv = function, \
+		.recv_in_place = function##_in_place                                       \
+	}
+
 static const struct weft_handler handlers[WEFT_HANDLERS] = {
 	[WEFT_WIRE_EAGER] = MESSAGE(weft_wire_eager, weft_tag_recv_eager),
 	[WEFT_WIRE_EAGER_SYNC] = MESSAGE(weft_wire_eager_sync, weft_tag_recv_eager_sync),
-	[WEFT_WIRE_FRAG] = MESSAGE(weft_wire_frag, weft_tag_recv_frag),
+	[WEFT_WIRE_FRAG] = BULK(weft_wire_frag, weft_tag_recv_frag),
 	[WEFT_WIRE_FRAG_SYNC] = MESSAGE(weft_wire_frag_sync, weft_tag_recv_frag_sync),
 	[WEFT_WIRE_RTS] = MESSAGE(weft_wire_rts, weft_tag_recv_rts),
 	[WEFT_WIRE_RTR] = MESSAGE(weft_wire_rtr, weft_rndv_recv_rtr),
-	[WEFT_WIRE_DATA] = MESSAGE(weft_wire_data, weft_rndv_recv_data),
+	[WEFT_WIRE_DATA] = BULK(weft_wire_data, weft_rndv_recv_data),
 	[WEFT_WIRE_ATS] = MESSAGE(weft_wire_ats, weft_rndv_recv_ats),
 	[WEFT_WIRE_SYNC_ACK] = MESSAGE(weft_wire_ats, weft_rndv_recv_sync_ack),
 	[WEFT_WIRE_CREDIT] = MESSAGE(weft_wire_credit, weft_credit_recv),
@@ -238,9 +277,9 @@ static const struct weft_handler handlers[WEFT_HANDLERS] = {
 	[WEFT_WIRE_AM_RTS] = MESSAGE(weft_wire_am_rts, weft_am_recv_rts),
 	[WEFT_WIRE_AM_FRAG] = MESSAGE(weft_wire_am_frag, weft_am_recv_frag),
 	[WEFT_WIRE_EXT] = MESSAGE(weft_wire_ext, recv_ext),
-	[WEFT_WIRE_PUT] = MESSAGE(weft_wire_put, weft_rma_recv_put),
+	[WEFT_WIRE_PUT] = BULK(weft_wire_put, weft_rma_recv_put),
 	[WEFT_WIRE_GET] = MESSAGE(weft_wire_get, weft_rma_recv_get),
-	[WEFT_WIRE_GET_DATA] = MESSAGE(weft_wire_data, weft_rma_recv_data),
+	[WEFT_WIRE_GET_DATA] = BULK(weft_wire_data, weft_rma_recv_data),
 	[WEFT_WIRE_AMO] = MESSAGE(weft_wire_amo, weft_rma_recv_amo),
 	[WEFT_WIRE_AMO_REP] = MESSAGE(weft_wire_amo_rep, weft_rma_recv_amo_rep),
 	[WEFT_WIRE_RMA_NAK] = MESSAGE(weft_wire_rma_nak, weft_rma_recv_nak),

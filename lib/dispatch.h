@@ -8,6 +8,8 @@
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H
 
+#include <stdbool.h>
+
 #include "core/endpoint.h"
 #include "lane.h"
 
@@ -17,6 +19,9 @@ int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const 
 /** weft_lane_open.recv_batch(). */
 unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct weft_lane_msg *msgs,
 				    unsigned int num);
+/** weft_lane_open.recv_in_place(). */
+bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const void *head,
+			       size_t head_len, const void *shared, size_t length);
 /** Handle a message, other than wire-up, that arrived on lane @p lane of @p ep. */
 void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		   size_t length);

@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 24u
+#define WEFT_LANE_ABI 25u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -256,6 +256,20 @@ struct weft_lane_msg {
 typedef unsigned int (*weft_lane_recv_batch_cb)(struct weft_lane_ep *lane_ep,
 						const struct weft_lane_msg *msgs, unsigned int num);
 
+/**
+ * A message in memory that another process can change during the call, as that of a shared ring.
+ * The callback checks the header in @p head, which is private. From @p shared it only copies: each
+ * byte behind the header, to its destination.
+ *
+ * @param head    copy of the first @p head_len bytes; a shorter message ends before them
+ * @param shared  the message of @p length bytes, from its header on
+ * @return false: nothing was done. The driver then copies the message, and hands it over by the
+ *   receive callback
+ */
+typedef bool (*weft_lane_recv_in_place_cb)(struct weft_lane_ep *lane_ep, uint8_t am_id,
+					   const void *head, size_t head_len, const void *shared,
+					   size_t length);
+
 /** Writable bytes that a driver provides in front of a piece for weft_lane_split_fn. */
 #define WEFT_LANE_PIECE_ROOM 64
 
@@ -290,63 +304,15 @@ struct weft_lane_open {
 	weft_lane_recv_cb recv;
 	/** may be used for several messages of batch_id in sequence; NULL = it is not there */
 	weft_lane_recv_batch_cb recv_batch;
-	uint8_t batch_id;         /**< active-message id, as in #weft_lane_recv_cb */
-	weft_lane_split_fn split; /**< NULL = all messages must be contiguous */
+	uint8_t batch_id; /**< active-message id, as in #weft_lane_recv_cb */
+	weft_lane_recv_in_place_cb recv_in_place; /**< NULL = the driver copies each message */
+	weft_lane_split_fn split;                 /**< NULL = all messages must be contiguous */
 	weft_lane_event_cb event;
 	/** NULL = the worker needs no events */
 	weft_lane_iface_event_cb iface_event;
 	void *arg;
 	struct weft_lane_report report;
 };
-
-/** Default of WEFT_UDP_PORT: the port that firewalls must let through. */
-#define WEFT_LANE_UDP_PORT 9338
-
-/** Settings of the configuration table for drivers. */
-struct weft_lane_conf {
-	uint64_t peer_timeout_ns;    /**< WEFT_PEER_TIMEOUT */
-	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
-	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
-	unsigned int csum;           /**< enum weft_csum_mode */
-	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
-	size_t window;               /**< WEFT_WINDOW: bytes in flight; 0 = driver's default */
-	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
-	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
-	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
-	uint16_t udp_port;           /**< WEFT_UDP_PORT */
-	const char *capture;         /**< WEFT_CAPTURE, or NULL */
-	uint32_t recorder;           /**< WEFT_RECORDER: frames; 0 = off */
-	const char *recorder_file;   /**< WEFT_RECORDER_FILE */
-	const char *eal_args;        /**< WEFT_EAL_ARGS */
-	const char *ports;           /**< WEFT_PORTS */
-	bool dumpcap;                /**< WEFT_DUMPCAP */
-	const char *switch_path;     /**< WEFT_SWITCH: "auto", "off", or a path */
-	unsigned int rx_bufs;        /**< WEFT_RX_BUFS, per iface; 0 = driver's default */
-	bool zcopy;                  /**< WEFT_ZCOPY */
-	unsigned int rx_intr;        /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
-	/** WEFT_JOB_KEY: 32 bytes, valid while the iface is open. NULL: frames are not sealed */
-	const uint8_t *job_key;
-	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
-	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
-	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 or UINT64_MAX = none */
-	uint64_t seal_rekey_ns;
-	/** WEFT_KEYLOG: descriptor, valid while the iface is open. NULL: keys are not logged */
-	const int *keylog;
-};
-
-enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
-
-/**
- * Congestion control of raw lanes, in the order of WEFT_CC's words. Each has a line here and a
- * file.
- */
-#define WEFT_CC_LIST(X) \
-	X(FIXED, fixed) \
-	X(DELAY, delay)
-
-#define WEFT_CC_NUMBER(id, name) WEFT_CC_##id,
-enum weft_cc_number { WEFT_CC_AUTO, WEFT_CC_LIST(WEFT_CC_NUMBER) WEFT_CC_COUNT };
-#undef WEFT_CC_NUMBER
 
 /**
  * Pack callback of am_bcopy(): write at most @p max bytes. It may be called again for the same

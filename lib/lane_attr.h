@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_attr.h
- * Attributes of an interface: features, limits, rates, counters, rights of registrations. A part of
- * lane.h, which includes it.
+ * Attributes of an interface: features, limits, rates, counters, rights of registrations; settings
+ * of drivers. A part of lane.h, which includes it.
  */
 #ifndef WEFT_LANE_ATTR_H
 #define WEFT_LANE_ATTR_H
@@ -167,5 +167,56 @@ struct weft_lane_counter {
 	const char *help; /**< one sentence that begins with the unit */
 	bool level;       /**< a present value, which may fall */
 };
+
+/* ------------------------------------------------------------------ settings */
+
+/** Default of WEFT_UDP_PORT: the port that firewalls must let through. */
+#define WEFT_LANE_UDP_PORT 9338
+
+/** Settings of the configuration table for drivers. */
+struct weft_lane_conf {
+	uint64_t peer_timeout_ns;    /**< WEFT_PEER_TIMEOUT */
+	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
+	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
+	unsigned int csum;           /**< enum weft_csum_mode */
+	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
+	size_t window;               /**< WEFT_WINDOW: bytes in flight; 0 = driver's default */
+	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
+	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
+	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
+	uint16_t udp_port;           /**< WEFT_UDP_PORT */
+	const char *capture;         /**< WEFT_CAPTURE, or NULL */
+	uint32_t recorder;           /**< WEFT_RECORDER: frames; 0 = off */
+	const char *recorder_file;   /**< WEFT_RECORDER_FILE */
+	const char *eal_args;        /**< WEFT_EAL_ARGS */
+	const char *ports;           /**< WEFT_PORTS */
+	bool dumpcap;                /**< WEFT_DUMPCAP */
+	const char *switch_path;     /**< WEFT_SWITCH: "auto", "off", or a path */
+	unsigned int rx_bufs;        /**< WEFT_RX_BUFS, per iface; 0 = driver's default */
+	bool zcopy;                  /**< WEFT_ZCOPY */
+	unsigned int rx_intr;        /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
+	/** WEFT_JOB_KEY: 32 bytes, valid while the iface is open. NULL: frames are not sealed */
+	const uint8_t *job_key;
+	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
+	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
+	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 or UINT64_MAX = none */
+	uint64_t seal_rekey_ns;
+	/** WEFT_KEYLOG: descriptor, valid while the iface is open. NULL: keys are not logged */
+	const int *keylog;
+};
+
+enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
+
+/**
+ * Congestion control of raw lanes, in the order of WEFT_CC's words. Each has a line here and a
+ * file.
+ */
+#define WEFT_CC_LIST(X) \
+	X(FIXED, fixed) \
+	X(DELAY, delay)
+
+#define WEFT_CC_NUMBER(id, name) WEFT_CC_##id,
+enum weft_cc_number { WEFT_CC_AUTO, WEFT_CC_LIST(WEFT_CC_NUMBER) WEFT_CC_COUNT };
+#undef WEFT_CC_NUMBER
 
 #endif /* WEFT_LANE_ATTR_H */

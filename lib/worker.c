@@ -114,6 +114,17 @@ static bool would_leak(const struct weft_worker *w, const struct weft_lane_drive
 	       conf->seal_allow == 0;
 }
 
+/* Texts that the driver has left out are empty. */
+static void fill_texts(struct weft_lane_iface *iface)
+{
+	if (!iface->note)
+		iface->note = "";
+	if (!iface->attr.device)
+		iface->attr.device = "";
+	if (!iface->attr.domain)
+		iface->attr.domain = "";
+}
+
 static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
 		      const char *resource, const char *options,
 		      const struct weft_lane_numbers *numbers, enum weft_log_level level)
@@ -130,6 +141,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.recv = weft_worker_recv,
 		.recv_batch = weft_worker_recv_batch,
 		.batch_id = WEFT_WIRE_EAGER,
+		.recv_in_place = weft_worker_recv_in_place,
 		.split = weft_msg_split,
 		.event = worker_event,
 		.iface_event = weft_iface_event,
@@ -160,12 +172,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 			 "cannot be opened");
 		return rc;
 	}
-	if (!iface->note)
-		iface->note = "";
-	if (!iface->attr.device)
-		iface->attr.device = "";
-	if (!iface->attr.domain)
-		iface->attr.domain = "";
+	fill_texts(iface);
 	if (numbers)
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;

@@ -32,6 +32,15 @@ struct weft_handler {
 	int (*check)(uint8_t id, const void *data, size_t length);
 	/** A valid message has come on @p me. @param payload  bytes behind the header */
 	void (*recv)(struct weft_msg_ep *me, const void *data, size_t payload);
+	/**
+	 * As recv(), but another process can change the payload during the call. Each byte of it is
+	 * read once, and only to be copied to its destination. check() reads no byte behind the
+	 * header.
+	 * NULL = there is only recv().
+	 * @return false: nothing was done, and recv() gets a private copy
+	 */
+	bool (*recv_in_place)(struct weft_msg_ep *me, const void *header, const void *payload,
+			      size_t length);
 };
 
 /** Modules that a worker can have: weft_flush keeps a number for each. */

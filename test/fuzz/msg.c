@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arbitrary messages into weft_msg_recv(), with sends, receives and probes going on beside them.
+ * Arbitrary messages are received, with sends, receives and probes going on beside them.
  * The input is a row of commands; a message is {length, id, bytes}. What references name is patched
  * in now and then, or no input would get past them.
  *
@@ -75,8 +75,7 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 
 		memcpy(copy, &seq, sizeof(seq));
 	}
-	if (w->p.ep[1].msg)
-		weft_msg_recv(&w->p.ep[1], 0, id, copy, len);
+	pair_receive(&w->p, 1, 0, id, copy, len);
 	free(copy);
 	return len + 2;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arbitrary messages of remote memory and active messages into weft_msg_recv(), with puts, gets,
+ * Arbitrary messages of remote memory and active messages are received, with puts, gets,
  * atomics, fences and active messages going on beside them. The input is a row of commands; keys
  * and references that exist are patched in, or no input would get past them.
  *
@@ -160,7 +160,7 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 		patch_note(w, copy, len);
 	else if (len > 1 && d[len - 1] & 1)
 		patch(w, id, copy, len);
-	weft_msg_recv(&w->p.ep[1], 0, id, copy, len);
+	pair_receive(&w->p, 1, 0, id, copy, len);
 	free(copy);
 	return len + 2;
 }

@@ -292,6 +292,7 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	f->connect_timeout = p->conf->connect_timeout_ns;
 	f->peer_timeout = p->conf->peer_timeout_ns;
 	f->recv = p->recv;
+	f->recv_in_place = p->recv_in_place;
 	f->event = p->event;
 	f->arg = p->arg;
 	LIST_INIT(&f->lane_eps);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "mock/in_place.h"
 #include "mock/mock_priv.h"
 
 /* ------------------------------------------------------------------ under way */
@@ -260,7 +261,11 @@ static void deliver(struct mock_iface *f, struct mock_msg *m, bool twice)
 		mock_msg_free(m);
 		return;
 	}
-	rc = f->recv(f->arg, &to->base, m->am_id, m->data, m->length, mock_net.no_keep ? NULL : m);
+	if (mock_in_place(f->recv_in_place, &to->base, m->am_id, m->data, m->length))
+		rc = 0;
+	else
+		rc = f->recv(f->arg, &to->base, m->am_id, m->data, m->length,
+			     mock_net.no_keep ? NULL : m);
 	mock_settle(m, 0);
 	if (rc == WEFT_LANE_KEEP) {
 		assert_false(mock_net.no_keep);

@@ -99,6 +99,7 @@ struct mock_iface {
 	uint64_t delay;
 	uint64_t worker_id, connect_timeout, peer_timeout;
 	weft_lane_recv_cb recv;
+	weft_lane_recv_in_place_cb recv_in_place;
 	weft_lane_event_cb event;
 	void *arg;
 	LIST_HEAD(, mock_lane_ep) lane_eps;

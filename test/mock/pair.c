@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "dispatch.h"
 #include "mem/domain.h"
+#include "mock/in_place.h"
 #include "mock/pair.h"
 
 /* ------------------------------------------------------------------ lanes */
@@ -138,11 +139,19 @@ static const struct weft_lane_ops fake_ops = {
 
 /* ------------------------------------------------------------------ delivery */
 
+void pair_receive(struct pair *p, unsigned int to, unsigned int lane, uint8_t id, const void *data,
+		  size_t length)
+{
+	if (!p->ep[to].msg ||
+	    mock_in_place(weft_worker_recv_in_place, &p->lane_ep[to][lane].base, id, data, length))
+		return;
+	weft_msg_recv(&p->ep[to], lane, id, data, length);
+}
+
 /* The data is an allocation of its own, so that reading past its end is seen. */
 static void hand_over(struct pair *p, const struct pair_msg *m)
 {
-	if (p->ep[m->to].msg)
-		weft_msg_recv(&p->ep[m->to], m->lane, m->id, m->data, m->length);
+	pair_receive(p, m->to, m->lane, m->id, m->data, m->length);
 }
 
 void pair_deliver_copy(struct pair *p, size_t i)
@@ -284,6 +293,7 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 	};
 	*l = (struct pair_lane_ep){.pair = p, .side = side, .lane = i, .room = -1};
 	l->base.iface = &f->base;
+	l->base.user = &p->ep[side];
 	l->base.ops = &fake_ops;
 	l->base.up = true;
 	l->base.tx_room = true;

@@ -82,6 +82,9 @@ void pair_connect(struct pair *p);
 /** Ends both sides; fails the test when requests or messages are left without an owner. */
 void pair_close(struct pair *p);
 
+/** A message that is in no queue; from where the peer can change it, if the library takes it so. */
+void pair_receive(struct pair *p, unsigned int to, unsigned int lane, uint8_t id, const void *data,
+		  size_t length);
 /** Deliver entry @p i of the queue and take it out. */
 void pair_deliver(struct pair *p, size_t i);
 /** Deliver a copy of it and leave it in. */

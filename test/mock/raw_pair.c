@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <setjmp.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,11 @@ static bool dice(struct pair *p, double chance)
 {
 	return chance > 0 && (double)(pair_rand(p) >> 11) / 9007199254740992.0 < chance;
 }
+
+struct msg {
+	uint32_t n, len;
+	uint8_t fill[];
+};
 
 /* ---- wire ---- */
 
@@ -85,6 +91,65 @@ static uint16_t wire_tx(struct weft_frame_port *port, struct rte_mbuf **pkts, ui
 	return n;
 }
 
+/* ---- frames in place ---- */
+
+#define IN_PLACE_MIN 300u
+#define IN_PLACE_HEAD 128u
+#define SHARED_MAX 64u
+
+struct pair_shared {
+	struct rte_mbuf rest;
+	uint8_t *bytes; /* of exactly the frame's length */
+};
+
+/* Bytes of a DATA frame up to the fill of its first message, as far as they exist. */
+static uint32_t checked_bytes(const uint8_t *frame, uint32_t len)
+{
+	uint32_t at = 14;
+
+	if (frame[12] == 0x81)
+		at += 4;
+	if (frame[at - 2] == 8 && frame[at - 1] == 0)
+		at += 28;
+	at += sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_msg) + sizeof(struct msg);
+	return RTE_MIN(at, len);
+}
+
+/*
+ * The peer overwrites all headers once they have been copied, and the private copy has other bytes
+ * behind its end.
+ */
+static void leave_in_place(struct pair_end *e, struct rte_mbuf *m)
+{
+	struct pair_shared *s = &e->shared[e->num_shared];
+	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t len = m->pkt_len;
+
+	if (len < IN_PLACE_MIN || e->num_shared == SHARED_MAX)
+		return;
+	e->num_shared++;
+	s->bytes = malloc(len);
+	assert_non_null(s->bytes);
+	memcpy(s->bytes, at, len);
+	memset(s->bytes, 0xff, checked_bytes(at, len));
+	memset(at + IN_PLACE_HEAD, 0xee, len - IN_PLACE_HEAD);
+	s->rest = (struct rte_mbuf){.buf_addr = s->bytes,
+				    .buf_len = UINT16_MAX,
+				    .data_off = IN_PLACE_HEAD,
+				    .data_len = (uint16_t)(len - IN_PLACE_HEAD),
+				    .nb_segs = 1,
+				    .refcnt = 1};
+	m->data_len = IN_PLACE_HEAD;
+	m->nb_segs = 2;
+	m->next = &s->rest;
+}
+
+static void shared_end(struct pair_end *e)
+{
+	while (e->num_shared > 0)
+		free(e->shared[--e->num_shared].bytes);
+}
+
 static uint16_t wire_rx(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct pair_end *e = (struct pair_end *)port;
@@ -101,6 +166,9 @@ static uint16_t wire_rx(struct weft_frame_port *port, struct rte_mbuf **pkts, ui
 	for (i = 0; i < got && port->flags & WEFT_FRAME_PORT_RX_CSUM; i++)
 		pkts[i]->ol_flags |= e->rx_verdict;
 	e->queued = k;
+	shared_end(e);
+	for (i = 0; i < got && port->rx_in_place; i++)
+		leave_in_place(e, pkts[i]);
 	return got;
 }
 
@@ -127,6 +195,9 @@ static void wire_close(struct weft_frame_port *port)
 
 	e->wire.lazy = false;
 	wire_kick(port);
+	shared_end(e);
+	free(e->shared);
+	e->shared = NULL;
 	while (e->queued > 0)
 		rte_pktmbuf_free(e->queue[--e->queued].m);
 }
@@ -172,11 +243,6 @@ static const struct weft_frame_port_ops wire_ops = {
 
 /* ---- callbacks ---- */
 
-struct msg {
-	uint32_t n, len;
-	uint8_t fill[];
-};
-
 /* A buffer that is back in the pool has another owner now. */
 static void use_free_buffers(struct rte_mempool *mp)
 {
@@ -189,6 +255,36 @@ static void use_free_buffers(struct rte_mempool *mp)
 		rte_pktmbuf_free(m[--n]);
 }
 
+static void check_message(struct pair_end *e, uint8_t am_id, const struct msg *m,
+			  const uint8_t *fill, size_t len)
+{
+	e->messages++;
+	e->bytes += len;
+	if (am_id != 5 || len != sizeof(*m) + m->len)
+		e->bad++;
+	else
+		e->bad += pattern_check(m->n, 0, fill, m->len) != m->len;
+	if (e->seen && m->n < e->seen_len)
+		e->seen[m->n]++;
+}
+
+static bool on_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *head,
+			     size_t head_len, const void *shared, size_t length)
+{
+	struct raw_iface *iface = (struct raw_iface *)lane_ep->iface;
+	struct pair_end *e = iface->cb_arg;
+	struct msg m;
+
+	if (am_id != 5 || head_len < sizeof(m) || length < sizeof(m) || e->on_message ||
+	    (e->leave != 0 && ++e->offered % e->leave == 0))
+		return false;
+	memcpy(&m, head, sizeof(m));
+	check_message(e, am_id, &m, (const uint8_t *)shared + sizeof(m), length);
+	if (e->on_in_place)
+		e->on_in_place(e, lane_ep);
+	return true;
+}
+
 static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 		   size_t len, void *desc)
 {
@@ -196,19 +292,14 @@ static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const
 	struct msg m;
 	const uint8_t *fill = (const uint8_t *)data + sizeof(m);
 
-	e->messages++;
-	e->bytes += len;
 	if (e->on_message) {
+		e->messages++;
+		e->bytes += len;
 		e->on_message(e, lane_ep, data, len);
 		return 0;
 	}
 	memcpy(&m, data, RTE_MIN(len, sizeof(m)));
-	if (am_id != 5 || len != sizeof(m) + m.len)
-		e->bad++;
-	else
-		e->bad += pattern_check(m.n, 0, fill, m.len) != m.len;
-	if (e->seen && m.n < e->seen_len)
-		e->seen[m.n]++;
+	check_message(e, am_id, &m, fill, len);
 	if (e->keep && desc && e->release_at_once) {
 		e->iface->ops->release(e->iface, desc);
 		use_free_buffers(e->port.pool);
@@ -315,6 +406,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 		.platform = &platform,
 		.conf = conf,
 		.recv = on_recv,
+		.recv_in_place = on_recv_in_place,
 		.event = on_event,
 		.arg = e,
 	};
@@ -329,6 +421,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
 			 (pp->reg ? WEFT_FRAME_PORT_REG : 0) |
 			 (pp->copies ? WEFT_FRAME_PORT_COPIES : 0) |
+			 (pp->in_place ? WEFT_FRAME_PORT_IN_PLACE : 0) |
 			 (pp->nic_csum ? WEFT_FRAME_PORT_RX_CSUM : 0),
 		.tx_segs = pp->tx_segs,
 		.tx_page_bits = pp->tx_page_bits,
@@ -342,6 +435,11 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 		.hdr_pool = pool("h", 4095, 512),
 	};
 	snprintf(e->port.name, sizeof(e->port.name), "%d", i);
+	if (pp->in_place) {
+		e->shared =
+			aligned_alloc(alignof(struct pair_shared), SHARED_MAX * sizeof(*e->shared));
+		assert_non_null(e->shared);
+	}
 	assert_int_equal(weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
 }
 

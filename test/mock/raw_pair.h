@@ -59,6 +59,12 @@ struct pair_end {
 	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
 			   size_t len);
 
+	/* with in_place: each leave-th message is left to the receive callback; 0 = none is */
+	unsigned int offered, leave;
+	void (*on_in_place)(struct pair_end *e, struct weft_lane_ep *lane_ep);
+	struct pair_shared *shared; /* frames of the last burst */
+	unsigned int num_shared;
+
 	/* frames under way to this end, and sent ones that the "NIC" holds */
 	struct {
 		struct rte_mbuf *m;
@@ -86,6 +92,7 @@ struct pair_params {
 	bool nic_csum; /* the NIC looks at checksums */
 	bool network;  /* the port is none in memory */
 	bool copies;   /* the PMD copies each frame */
+	bool in_place; /* frames of 300 bytes or more are left in place */
 	uint16_t tx_segs;
 	uint8_t tx_page_bits;
 	bool off_subnet;

@@ -179,7 +179,7 @@ static inline void stage_push(struct stage *s, int side, uint8_t id, const void 
 	uint8_t *copy = malloc(length ? length : 1);
 
 	memcpy(copy, data, length);
-	weft_msg_recv(&s->p.ep[side], 0, id, copy, length);
+	pair_receive(&s->p, (unsigned int)side, 0, id, copy, length);
 	free(copy);
 }
 

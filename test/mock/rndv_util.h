@@ -28,7 +28,7 @@ static inline void push(struct pair *p, int to, uint8_t id, const void *data, si
 	uint8_t *copy = malloc(length);
 
 	memcpy(copy, data, length);
-	weft_msg_recv(&p->ep[to], 0, id, copy, length);
+	pair_receive(p, (unsigned int)to, 0, id, copy, length);
 	free(copy);
 }
 

@@ -591,6 +591,9 @@ static void set_recv(struct raw_iface *iface, const struct weft_lane_open *open)
 {
 	iface->recv = open->recv;
 	iface->recv_batch = open->recv_batch;
+	iface->recv_in_place = open->recv_in_place;
+	iface->port->rx_in_place =
+		open->recv_in_place && iface->port->flags & WEFT_FRAME_PORT_IN_PLACE;
 	iface->batch_id = open->batch_id;
 	iface->alone = open->recv_batch ? (uint64_t)open->batch_id << 16 : UINT64_MAX;
 	iface->split = open->split;

@@ -33,6 +33,8 @@
 	X(RAW_RX_CHAINED, "rx.chained", "Frames received in several buffers.")                     \
 	X(RAW_RX_CHAINED_COPIED, "rx.chained.copied",                                              \
 	  "Frames received in several buffers and copied into one.")                               \
+	X(RAW_RX_IN_PLACE, "rx.in_place",                                                          \
+	  "Messages copied from the port's memory to their destination.")                          \
 	X(RAW_RX_COPY_ONLY, "rx.copy_only",                                                        \
 	  "Messages received that had to be copied: buffers are short.")                           \
 	X(RAW_TX_FRAMES, "tx.frames", "Frames given to the port.")                                 \
@@ -366,7 +368,8 @@ struct raw_iface {
 	struct raw_limits limits;
 	struct raw_gaps gaps;
 	weft_lane_recv_cb recv;
-	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
+	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
+	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
 	/* The first word of a batch_id message of 0 bytes; without recv_batch of no message. */
 	uint64_t alone;

@@ -157,13 +157,39 @@ static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view
 	iface->in_hand = NULL;
 }
 
+/*
+ * A frame in place with one message. The callback gets the message's private first bytes for what
+ * it checks, and copies the others from where the peer has written them.
+ */
+static __rte_noinline void deliver_in_place(struct raw_conn *c, const struct weft_frame_view *v,
+					    struct rte_mbuf *m)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+	const uint8_t *head = (const uint8_t *)(msg + 1);
+	size_t off = (size_t)(head - rte_pktmbuf_mtod(m, const uint8_t *));
+	struct raw_iface *iface = c->iface;
+
+	if (iface->recv_in_place(&c->base, msg->am_id, head, m->data_len - off,
+				 weft_in_place_at(m) + off, weft_get16(msg->length))) {
+		raw_count(iface, RAW_RX_MESSAGES);
+		raw_count(iface, RAW_RX_IN_PLACE);
+		return;
+	}
+	weft_in_place_copy(m);
+	iface->in_hand = m;
+	deliver_each(c, v, 0, m);
+}
+
 static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_view *v,
 				    struct rte_mbuf *desc)
 {
 	uint32_t off = 0;
 
 	if (unlikely(desc && desc->nb_segs > 1)) {
-		deliver_pieces(c, v, desc);
+		if (c->iface->port->rx_in_place)
+			deliver_in_place(c, v, desc);
+		else
+			deliver_pieces(c, v, desc);
 		return;
 	}
 	c->iface->in_hand = desc;
@@ -596,6 +622,15 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return weft_frame_messages_ok(&v) && known_input(iface, &v, m);
 }
 
+/* Is one message all of the body, and is it known? */
+static bool has_one_message(const struct weft_frame_view *v)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+
+	return v->body_len >= sizeof(*msg) && msg->flags == 0 && msg->am_id < WEFT_LANE_AM_MAX &&
+	       weft_get16(msg->length) == v->body_len - sizeof(*msg);
+}
+
 /* Has the frame one message, in buffers that all have room for a header in front? */
 static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_view *v,
 			 const struct rte_mbuf *m)
@@ -603,10 +638,7 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
 	uint32_t len = m->data_len, pkt_len = m->pkt_len;
 
-	if (!iface->split || v->body_len < sizeof(*msg) || msg->flags != 0 ||
-	    msg->am_id >= WEFT_LANE_AM_MAX ||
-	    weft_get16(msg->length) != v->body_len - sizeof(*msg) ||
-	    iface->split(msg->am_id, msg + 1, 0, NULL) == 0)
+	if (!iface->split || !has_one_message(v) || iface->split(msg->am_id, msg + 1, 0, NULL) == 0)
 		return false;
 	for (m = m->next; m; m = m->next) {
 		if (rte_pktmbuf_headroom(m) < WEFT_LANE_PIECE_ROOM || !RTE_MBUF_DIRECT(m) ||
@@ -628,6 +660,27 @@ static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	       can_be_split(iface, &v, m) && known_input(iface, &v, m);
 }
 
+/*
+ * A frame in place. If it is one for known_input() with one message, the message is delivered from
+ * there. Any other frame is copied, and is one like any other then.
+ * @return false: it has been copied, and is none for plain_input()
+ */
+static bool in_place_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	struct weft_frame_view v;
+
+	if (iface->pattern.least <= m->data_len &&
+	    weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len,
+				  &v) &&
+	    has_one_message(&v) && known_input(iface, &v, m)) {
+		if (m->nb_segs > 1)
+			weft_in_place_end(m);
+		return true;
+	}
+	weft_in_place_copy(m);
+	return plain_input(iface, m);
+}
+
 static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	const void *data = rte_pktmbuf_mtod(m, const void *);
@@ -637,7 +690,10 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 	enum weft_rx_verdict g;
 	uint64_t l4;
 
-	if (unlikely(m->nb_segs > 1)) {
+	if (m->nb_segs > 1 && iface->port->rx_in_place) {
+		if (in_place_input(iface, m))
+			return;
+	} else if (unlikely(m->nb_segs > 1)) {
 		raw_count(iface, RAW_RX_CHAINED);
 		if (chain_input(iface, m))
 			return;

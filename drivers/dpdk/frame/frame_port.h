@@ -2,9 +2,10 @@
 /**
  * @file frame/frame_port.h
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
- * Ethernet frames. It has three implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
- * (udp/udp.c) and the simulated network (test/sim/). Buffers are rte_mbufs in all, so that the
- * engine runs unchanged. Here is also how frames reach a queue of a port (steering).
+ * Ethernet frames. It has four implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
+ * (udp/udp.c), memif rings (memif/memif.c) and the simulated network (test/sim/). Buffers are
+ * rte_mbufs in all, so that the engine runs unchanged. Here is also how frames reach a queue of a
+ * port (steering).
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_mbuf.h>
 
@@ -174,7 +176,13 @@ struct weft_frame_port_event {
 };
 
 struct weft_frame_port_ops {
-	/** Receive up to @p n frames; never waits. */
+	/**
+	 * Receive up to @p n frames; never waits. With rx_in_place a long frame may have two
+	 * segments. The first one is private, contains the first bytes, and has room for all. The
+	 * second one contains the rest, which another process can change: see weft_in_place_at().
+	 * It is valid until the next call. The owner removes it by weft_in_place_end() or
+	 * weft_in_place_copy().
+	 */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
 	 * Send; takes ownership of the frames that it accepts (a prefix). Never waits: the port
@@ -274,6 +282,8 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_SOCKET (1u << 10)
 /** no other process can write to received buffers: frames are decrypted in place */
 #define WEFT_FRAME_PORT_RX_OWN (1u << 11)
+/** received frames can be left where the peer has written them: see rx_in_place */
+#define WEFT_FRAME_PORT_IN_PLACE (1u << 12)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
@@ -330,6 +340,11 @@ struct weft_frame_port {
 	/** the port works, but with a deficiency: the end of a sentence; NULL = none */
 	const char *warning;
 	bool rx_chained; /**< received frames may be mbuf chains */
+	/**
+	 * With #WEFT_FRAME_PORT_IN_PLACE the owner sets this: it accepts frames that rx_burst() has
+	 * left in place
+	 */
+	bool rx_in_place;
 	/** UDP port on which this queue listens; 0 = that of the lane's options */
 	uint16_t udp_port;
 	/** source ports of paths; mask 0 = those of weft_port_range() */
@@ -352,6 +367,30 @@ static inline void weft_frame_port_link_text(struct weft_frame_port *port, char 
 		buf[0] = '\0';
 	if (port->ops->link_text)
 		port->ops->link_text(port, buf, size);
+}
+
+/* ---------------------------------------------------------------- frames in place */
+
+/** The bytes of a frame in place, from the first one on, where another process can change them. */
+static inline const uint8_t *weft_in_place_at(const struct rte_mbuf *m)
+{
+	return m->next->buf_addr;
+}
+
+/** Remove the second segment. */
+static inline void weft_in_place_end(struct rte_mbuf *m)
+{
+	m->next = NULL;
+	m->nb_segs = 1;
+}
+
+/** Copy the second segment behind the first one, and remove it. */
+static inline void weft_in_place_copy(struct rte_mbuf *m)
+{
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len),
+	       rte_pktmbuf_mtod(m->next, const void *), m->next->data_len);
+	m->data_len = (uint16_t)m->pkt_len;
+	weft_in_place_end(m);
 }
 
 /* ---------------------------------------------------------------- pools */

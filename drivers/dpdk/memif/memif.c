@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,13 @@
  * the same few buffers are used again, and stay in the first-level cache.
  */
 #define BURST_BYTES 32768u
+
+/*
+ * Bytes of the shortest frame in place. Its first bytes are copied before they are checked: all
+ * headers up to that of the message.
+ */
+#define IN_PLACE_MIN 2048u
+#define IN_PLACE_HEAD 128u
 
 static bool is_up(const struct weft_mport *p)
 {
@@ -175,11 +183,13 @@ static void conn_up(struct weft_mport *p)
 	weft_debug("memif socket %s: connected", p->path);
 }
 
-/* Handle what has happened on the sockets. */
+/* Handle what has happened on the sockets. The end of a connection unmaps its rings. */
 static void look(struct weft_mport *p)
 {
 	bool up = is_up(p);
 
+	if (p->held > 0)
+		return;
 	if (p->conn.fd >= 0) {
 		if (weft_mconn_input(&p->conn))
 			conn_lost(p, up);
@@ -220,36 +230,57 @@ static inline bool poll_sockets(struct weft_mport *p)
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 /*
- * Copies the frame that begins at entry @p first into @p m, which gets no bytes if the frame is
- * invalid. Each byte of the ring is read once; what follows checks the copy.
+ * Copies the frame that begins at entry @p first, with @p b, into @p m, which gets no bytes if the
+ * frame is invalid. Each byte of the ring is read once; what follows checks the copy.
  * @return entries of the frame
  */
-static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int first, uint32_t room,
-				      struct rte_mbuf *m)
+static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int first,
+				      struct weft_mring_buf b, uint32_t room, struct rte_mbuf *m)
 {
 	uint8_t *to = rte_pktmbuf_mtod(m, uint8_t *);
-	struct weft_mring_buf b;
-	unsigned int i = first;
+	unsigned int i = first + 1;
 	uint32_t len = 0;
 	bool good = true;
 
-	do {
-		b = weft_mring_frame(r, i++);
+	for (;; b = weft_mring_frame(r, i++)) {
 		good = good && b.at && b.len <= room - len;
 		if (likely(good)) {
 			memcpy(to + len, b.at, b.len);
 			len += b.len;
 		}
-	} while (unlikely(b.more) && i < r->ready);
+		if (likely(!b.more) || i >= r->ready)
+			break;
+	}
 	m->pkt_len = good && !b.more ? len : 0;
 	m->data_len = (uint16_t)m->pkt_len;
 	return i - first;
 }
 
+/* A long frame of one entry, if its owner accepts frames in place. */
+static inline bool stays(const struct weft_mport *p, const struct weft_mring_buf *b, uint32_t num)
+{
+	return p->fp.rx_in_place && b->len >= IN_PLACE_MIN && b->len <= p->fp.frame_size &&
+	       !b->more && num < WEFT_MPORT_HELD;
+}
+
+/* @p m gets a copy of the frame's first bytes, and @p rest is the others. */
+static inline void leave_frame(const struct weft_mring_buf *b, struct rte_mbuf *m,
+			       struct rte_mbuf *rest)
+{
+	memcpy(rte_pktmbuf_mtod(m, void *), b->at, IN_PLACE_HEAD);
+	rest->buf_addr = b->at;
+	rest->data_off = m->data_len = IN_PLACE_HEAD;
+	rest->data_len = (uint16_t)(b->len - IN_PLACE_HEAD);
+	m->pkt_len = b->len;
+	m->nb_segs = 2;
+	m->next = rest;
+}
+
 static uint16_t take_frames(struct weft_mport *p, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct weft_mring *r = &p->conn.rx;
-	unsigned int used = 0;
+	unsigned int used = 0, in_place = 0;
+	struct weft_mring_buf b;
 	uint32_t bytes = 0;
 	struct rte_mbuf *m;
 	uint16_t got = 0;
@@ -260,7 +291,13 @@ static uint16_t take_frames(struct weft_mport *p, struct rte_mbuf **pkts, uint16
 			p->stats.rx_no_buffer++;
 			break;
 		}
-		used += copy_frame(r, used, p->fp.frame_size, m);
+		b = weft_mring_frame(r, used);
+		if (stays(p, &b, in_place)) {
+			leave_frame(&b, m, &p->rest[in_place++]);
+			used++;
+		} else {
+			used += copy_frame(r, used, b, p->fp.frame_size, m);
+		}
 		if (likely(m->pkt_len > 0)) {
 			bytes += m->pkt_len;
 			pkts[got++] = m;
@@ -269,9 +306,19 @@ static uint16_t take_frames(struct weft_mport *p, struct rte_mbuf **pkts, uint16
 			rte_pktmbuf_free(m);
 		}
 	}
-	weft_mring_return(r, used);
+	if (in_place > 0)
+		p->held = used;
+	else
+		weft_mring_return(r, used);
 	p->stats.rx_frames += got;
 	return got;
+}
+
+/* The owner has read the frames of the last burst. */
+static __rte_noinline void return_held(struct weft_mport *p)
+{
+	weft_mring_return(&p->conn.rx, p->held);
+	p->held = 0;
 }
 
 static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
@@ -279,6 +326,8 @@ static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 	struct weft_mport *p = weft_mport_of(fp);
 	int ready;
 
+	if (unlikely(p->held > 0))
+		return_held(p);
 	if (unlikely(!poll_sockets(p)))
 		return 0;
 	ready = weft_mring_poll(&p->conn.rx);
@@ -344,7 +393,8 @@ static uint16_t memif_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 		return 0;
 	room = room_for(r, n);
 	if (unlikely(room < 0)) {
-		conn_fail(p, "the peer's index of the send ring is invalid");
+		if (p->held == 0)
+			conn_fail(p, "the peer's index of the send ring is invalid");
 		return 0;
 	}
 	for (i = 0; i < n && filled < room; i++) {
@@ -582,8 +632,8 @@ static void fill_port(struct weft_mport *p, const struct weft_mport_opts *o)
 		 o->name ? o->name : p->path);
 	snprintf(fp->device, sizeof(fp->device), "memif %s of id=%u", role(p), p->conf.id);
 	fp->flags = (o->network ? 0 : WEFT_FRAME_PORT_MEMORY) | WEFT_FRAME_PORT_RX_OWN |
-		    WEFT_FRAME_PORT_MULTISEG | WEFT_FRAME_PORT_MEASURE | WEFT_FRAME_PORT_COPIES |
-		    (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
+		    WEFT_FRAME_PORT_IN_PLACE | WEFT_FRAME_PORT_MULTISEG | WEFT_FRAME_PORT_MEASURE |
+		    WEFT_FRAME_PORT_COPIES | (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
 	if (memcmp(o->mac, none, sizeof(none)) == 0)
 		rte_eth_random_addr(fp->mac);
 	else
@@ -592,6 +642,8 @@ static void fill_port(struct weft_mport *p, const struct weft_mport_opts *o)
 	fp->tx_depth = fp->rx_depth = (uint16_t)(1u << p->conf.log2_ring);
 	fp->latency = LATENCY;
 	fp->link = WEFT_LANE_LINK_PEER;
+	for (unsigned int i = 0; i < WEFT_MPORT_HELD; i++)
+		p->rest[i] = (struct rte_mbuf){.nb_segs = 1, .refcnt = 1, .buf_len = UINT16_MAX};
 }
 
 static int open_sockets(struct weft_mport *p, char *why, size_t why_len)
@@ -659,11 +711,12 @@ int weft_mport_open(const char *path, const struct weft_mport_opts *o,
 			 sizeof(p->path) - 1);
 		return -EINVAL;
 	}
-	p = calloc(1, sizeof(*p));
+	p = aligned_alloc(alignof(struct weft_mport), sizeof(*p)); /* mbufs fill cache lines */
 	if (!p) {
 		snprintf(why, why_len, "memif socket %s: out of memory", path);
 		return -ENOMEM;
 	}
+	memset(p, 0, sizeof(*p));
 	memcpy(p->path, path, strlen(path) + 1);
 	p->listener = p->claim = p->epoll = -1;
 	weft_mwake_open(&p->wake);

@@ -18,6 +18,8 @@
 
 #include <sys/un.h>
 
+#include <rte_mbuf.h>
+
 #include "base/log.h"
 #include "frame/frame_port.h"
 #include "memif/control.h"
@@ -59,6 +61,9 @@ struct weft_memif_stats {
 	uint64_t tx_full, tx_too_long, rx_invalid, rx_no_buffer;
 };
 
+/** Frames of a burst that are in place, at most. */
+#define WEFT_MPORT_HELD 16u
+
 struct weft_mport {
 	struct weft_frame_port fp; /* first */
 	struct weft_mconn_conf conf;
@@ -67,12 +72,15 @@ struct weft_mport {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
 	bool armed, vouched;
+	/** entries of frames that the owner reads in place: the connection does not end before */
+	unsigned int held;
 	uint32_t polls;
 	uint64_t look_tsc;  /**< without a connection: time of the next look, */
 	uint64_t try_tsc;   /**< of a client's next try, */
 	uint64_t since_tsc; /**< and of the begin of the present connection */
 	struct weft_memif_stats stats;
 	struct weft_log_limit limit;
+	struct rte_mbuf rest[WEFT_MPORT_HELD]; /**< second segments of these frames */
 };
 
 static inline struct weft_mport *weft_mport_of(struct weft_frame_port *fp)

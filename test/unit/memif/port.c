@@ -463,6 +463,123 @@ static void wrong_options(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 
+/* ---- frames in place ------------------------------------------------------------------------ */
+
+static struct rte_mbuf *receive_in_place(struct weft_frame_port *from, struct weft_frame_port *to,
+					 uint32_t len, uint8_t seed)
+{
+	struct rte_mbuf *m = make_frame(from, len, seed), *got[BURST];
+
+	to->rx_in_place = true;
+	assert_int_equal(from->ops->tx_burst(from, &m, 1), 1);
+	assert_int_equal(to->ops->rx_burst(to, got, BURST), 1);
+	return got[0];
+}
+
+/* A copy of what is behind the head, then as any other frame. */
+static void check_in_place(struct rte_mbuf *m, uint32_t len, uint8_t seed)
+{
+	assert_int_equal(m->nb_segs, 2);
+	assert_int_equal(m->pkt_len, len);
+	assert_int_equal(m->data_len + m->next->data_len, len);
+	assert_true(m->data_len >= 124); /* headers of a FRAG in a VLAN */
+	weft_in_place_copy(m);
+	check_frame(m, len, seed);
+}
+
+/* @behaviour S24 */
+static void long_frames_stay_in_the_ring(void **state)
+{
+	struct pair *p = *state;
+	struct weft_frame_port *ends[] = {p->client, p->server}, *to;
+	struct rte_mbuf *m, *got[BURST];
+	struct weft_mring *r;
+	uint8_t *slot;
+	uint16_t own;
+
+	connect_pair(p);
+	for (int i = 0; i < 40; i++) {
+		to = ends[i % 2];
+		r = &conn_of(to)->rx;
+		own = atomic_load(r->own);
+		m = receive_in_place(ends[!(i % 2)], to, 2048 + (uint32_t)i * 150, (uint8_t)i);
+		slot = (uint8_t *)(uintptr_t)weft_in_place_at(m);
+		/* The peer overwrites the headers, which have been copied. */
+		memset(slot, 0xff, m->data_len);
+		assert_int_equal(atomic_load(r->own), own);
+		check_in_place(m, 2048 + (uint32_t)i * 150, (uint8_t)i);
+		assert_int_equal(to->ops->rx_burst(to, got, BURST), 0);
+		assert_int_equal((uint16_t)(atomic_load(r->own) - own), 1);
+	}
+	/* Shorter ones do not, nor does one of several entries. */
+	pass_one(p->client, p->server, 2047, 3);
+	got[0] = make_frame(p->client, 3000, 5);
+	got[1] = make_frame(p->client, 50, (uint8_t)(5 + 3000 * 7));
+	r = &conn_of(p->client)->tx;
+	own = r->next;
+	assert_int_equal(p->client->ops->tx_burst(p->client, got, 2), 2);
+	atomic_store(&r->shm->desc[own & r->mask].flags, WEFT_MRING_NEXT);
+	assert_int_equal(p->server->ops->rx_burst(p->server, got, BURST), 1);
+	check_frame(got[0], 3050, 5);
+}
+
+/* A peer that sends what the ring holds: bursts are bounded, and nothing is lost. */
+static void a_ring_full_of_long_frames(void **state)
+{
+	struct pair *p = *state;
+	struct rte_mbuf *m, *got[BURST];
+	unsigned int sent = 0, n;
+	uint8_t seed = 0;
+
+	connect_pair(p);
+	p->server->rx_in_place = true;
+	for (int round = 0; round < 50; round++) {
+		for (;;) {
+			m = make_frame(p->client, 9000, (uint8_t)sent);
+			if (p->client->ops->tx_burst(p->client, &m, 1) == 0)
+				break;
+			sent++;
+		}
+		rte_pktmbuf_free(m);
+		n = p->server->ops->rx_burst(p->server, got, BURST);
+		assert_in_range(n, 1, 4);
+		for (unsigned int i = 0; i < n; i++)
+			check_in_place(got[i], 9000, seed++);
+	}
+	assert_true(sent > 100);
+	assert_int_equal(counter(p->server, "memif.rx_frames"), seed);
+	while ((n = p->server->ops->rx_burst(p->server, got, BURST)) > 0)
+		for (unsigned int i = 0; i < n; i++)
+			check_in_place(got[i], 9000, seed++);
+	assert_int_equal((uint8_t)sent, seed);
+}
+
+/* The memory of frames in place is there until the next burst, whatever the peer does. */
+static void the_ring_outlives_its_frames(void **state)
+{
+	struct pair *p = *state;
+	struct weft_frame_port *s = p->server;
+	struct rte_mbuf *m, *out, *got[BURST];
+	unsigned int used = 0;
+
+	connect_pair(p);
+	m = receive_in_place(p->client, s, 6000, 7);
+	/* A ring whose index is invalid ends the connection, but not now. */
+	atomic_store(&conn_of(p->client)->rx.shm->head, 40000);
+	out = make_frame(s, 60, 1);
+	for (int i = 0; i < 40000; i++)
+		assert_int_equal(s->ops->tx_burst(s, &out, 1), 0);
+	close_port(p->client, &used);
+	p->client = NULL;
+	assert_true(s->ops->link_up(s));
+	check_in_place(m, 6000, 7);
+	assert_int_equal(s->ops->rx_burst(s, got, BURST), 0);
+	assert_int_equal(s->ops->tx_burst(s, &out, 1), 0);
+	assert_false(s->ops->link_up(s));
+	rte_pktmbuf_free(out);
+	assert_int_equal(used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +594,9 @@ int main(void)
 		TEST(a_full_eventfd_delays_no_sender),
 		TEST(arrivals_wake_a_sleeper),
 		TEST(second_port_of_an_end),
+		TEST(long_frames_stay_in_the_ring),
+		TEST(a_ring_full_of_long_frames),
+		TEST(the_ring_outlives_its_frames),
 		cmocka_unit_test(buffers_hold_a_frame),
 		cmocka_unit_test(wrong_options),
 	};

@@ -8,7 +8,7 @@ static void push(struct pair *p, uint8_t id, const void *data, size_t length)
 	uint8_t *copy = malloc(length ? length : 1);
 
 	memcpy(copy, data, length);
-	weft_msg_recv(&p->ep[1], 0, id, copy, length);
+	pair_receive(p, 1, 0, id, copy, length);
 	free(copy);
 }
 
