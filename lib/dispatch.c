@@ -146,8 +146,8 @@ bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const v
 	struct weft_ep *ep = lane_ep->user;
 	unsigned int lane = lane_ep->index;
 	const struct weft_handler *h;
+	bool before = weft_dt_in_place;
 	struct weft_msg_ep *me;
-	bool taken;
 
 	if (weft_lanes_are_shown() || !ep || !(ep->lanes_up >> (lane & 31) & 1) || ep->msg->failed)
 		return false;
@@ -157,15 +157,14 @@ bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const v
 	    h->check(id, head, length))
 		return false;
 	length -= h->header;
+	ep->lane_info[lane].rx_msgs++;
+	ep->lane_info[lane].rx_bytes += length;
 	weft_msg_ep_hold(me);
-	taken = h->recv_in_place(me, head, (const uint8_t *)shared + h->header, length);
-	/* A callback of the user may have destroyed the endpoint. */
-	if (taken && me->ep) {
-		me->ep->lane_info[lane].rx_msgs++;
-		me->ep->lane_info[lane].rx_bytes += length;
-	}
+	weft_dt_in_place = true;
+	h->recv_in_place(me, head, (const uint8_t *)shared + h->header, length);
+	weft_dt_in_place = before;
 	weft_msg_ep_release(me);
-	return taken;
+	return true;
 }
 
 /* The handler of ABORT, which passes the message to the module that it concerns. */
@@ -251,7 +250,7 @@ static const struct weft_module *const modules[] = {
 		.header = sizeof(struct type), .check = weft_wire_check, .recv = function \
 	}
 
-/* A message whose payload only has to be copied. */
+/* A message whose payload is only copied. */
 #define BULK(type, function)                                                               \
 	{                                                                                  \
 		.header = sizeof(struct type), .check = weft_wire_check, .recv = function, \
@@ -259,7 +258,7 @@ static const struct weft_module *const modules[] = {
 	}
 
 static const struct weft_handler handlers[WEFT_HANDLERS] = {
-	[WEFT_WIRE_EAGER] = MESSAGE(weft_wire_eager, weft_tag_recv_eager),
+	[WEFT_WIRE_EAGER] = BULK(weft_wire_eager, weft_tag_recv_eager),
 	[WEFT_WIRE_EAGER_SYNC] = MESSAGE(weft_wire_eager_sync, weft_tag_recv_eager_sync),
 	[WEFT_WIRE_FRAG] = BULK(weft_wire_frag, weft_tag_recv_frag),
 	[WEFT_WIRE_FRAG_SYNC] = MESSAGE(weft_wire_frag_sync, weft_tag_recv_frag_sync),

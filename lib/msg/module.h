@@ -36,10 +36,9 @@ struct weft_handler {
 	 * As recv(), but another process can change the payload during the call. Each byte of it is
 	 * read once, and only to be copied to its destination. check() reads no byte behind the
 	 * header.
-	 * NULL = there is only recv().
-	 * @return false: nothing was done, and recv() gets a private copy
+	 * weft_dt_in_place is true. NULL = there is only recv().
 	 */
-	bool (*recv_in_place)(struct weft_msg_ep *me, const void *header, const void *payload,
+	void (*recv_in_place)(struct weft_msg_ep *me, const void *header, const void *payload,
 			      size_t length);
 };
 

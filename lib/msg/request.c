@@ -362,6 +362,7 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 /* Datatypes: packing and unpacking contiguous memory, iovs and generic types. */
 
 _Thread_local unsigned int weft_dt_calls;
+_Thread_local bool weft_dt_in_place;
 
 int weft_dt_refuse(const char *call)
 {
@@ -476,19 +477,41 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 	return 0;
 }
 
+static int unpack_generic(struct weft_dt *dt, size_t off, const void *src, size_t len)
+{
+	int rc;
+
+	if (!len)
+		return 0;
+	weft_dt_calls++;
+	rc = dt->ops->unpack(dt->state, off, src, len);
+	weft_dt_calls--;
+	return rc;
+}
+
+/* From memory that another process can change: the callback gets a copy, in parts. */
+static __attribute__((noinline)) int unpack_copies(struct weft_dt *dt, size_t off,
+						   const uint8_t *src, size_t len)
+{
+	uint8_t copy[1024];
+	size_t n;
+	int rc = 0;
+
+	for (; len && rc >= 0; off += n, src += n, len -= n) {
+		n = len < sizeof(copy) ? len : sizeof(copy);
+		memcpy(copy, src, n);
+		rc = unpack_generic(dt, off, copy, n);
+	}
+	return rc;
+}
+
 int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t len)
 {
 	const uint8_t *s = src;
-	int rc;
 
-	if (dt->dt_class == WEFT_DT_GENERIC) {
-		if (!len)
-			return 0;
-		weft_dt_calls++;
-		rc = dt->ops->unpack(dt->state, off, src, len);
-		weft_dt_calls--;
-		return rc;
-	}
+	if (dt->dt_class == WEFT_DT_GENERIC)
+		return weft_dt_in_place ? unpack_copies(dt, off, src, len)
+					: unpack_generic(dt, off, src, len);
 	while (len) {
 		size_t n = len;
 		void *d = contiguous_at(dt, off, &n);

@@ -63,17 +63,14 @@ struct weft_dt {
  */
 extern _Thread_local unsigned int weft_dt_calls __attribute__((tls_model("initial-exec")));
 
+/** Another process can change the bytes that this thread unpacks: callbacks get copies of them. */
+extern _Thread_local bool weft_dt_in_place __attribute__((tls_model("initial-exec")));
+
 /** Log that @p call was made inside a callback of a generic datatype. @return -EBUSY */
 int weft_dt_refuse(const char *call) __attribute__((cold));
 
 int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
 		      size_t count, bool unpack);
-
-/** Does a callback of the user read the bytes that are unpacked? */
-static inline bool weft_dt_reads(const struct weft_dt *dt)
-{
-	return dt->dt_class == WEFT_DT_GENERIC;
-}
 
 /**
  * @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic

@@ -525,22 +525,18 @@ static void account_bytes(struct weft_request *req, uint64_t length)
 	}
 }
 
-/* The get to which a reply belongs, or NULL (counted). */
-static struct weft_request *find_get(struct weft_msg_ep *me, struct weft_wire_ref ref)
+void weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+				 size_t length)
 {
-	struct weft_request *req = find_request(me, ref);
-
-	if (req && weft_rma_req(req)->kind == WEFT_RMA_GET)
-		return req;
-	me->mw->rma->bad_ref++;
-	return NULL;
-}
-
-static inline void data_came(struct weft_msg_ep *me, struct weft_request *req, uint64_t off,
-			     const void *bytes, size_t length)
-{
+	const struct weft_wire_data *hdr = header;
+	struct weft_request *req = find_request(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
 	int rc;
 
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_GET) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
 	/*
 	 * The message must not have more bytes than are missing, either: a faulty peer may refuse
 	 * bytes by RMA_NAK and send them as well.
@@ -553,7 +549,7 @@ static inline void data_came(struct weft_msg_ep *me, struct weft_request *req, u
 	if (weft_rx_note(me, &weft_rma_req(req)->got, off, length))
 		return;
 	if (req->status == WEFT_INPROGRESS) {
-		rc = weft_dt_unpack(&req->dt, off, bytes, length);
+		rc = weft_dt_unpack(&req->dt, off, payload, length);
 		if (rc < 0)
 			req->status = rc;
 	}
@@ -562,24 +558,7 @@ static inline void data_came(struct weft_msg_ep *me, struct weft_request *req, u
 
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 {
-	const struct weft_wire_data *hdr = data;
-	struct weft_request *req = find_get(me, hdr->rreq);
-
-	if (req)
-		data_came(me, req, weft_get64(hdr->offset), hdr + 1, length);
-}
-
-bool weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
-				 size_t length)
-{
-	const struct weft_wire_data *hdr = header;
-	struct weft_request *req = find_get(me, hdr->rreq);
-
-	if (req && weft_dt_reads(&req->dt))
-		return false;
-	if (req)
-		data_came(me, req, weft_get64(hdr->offset), payload, length);
-	return true;
+	weft_rma_recv_data_in_place(me, data, (const struct weft_wire_data *)data + 1, length);
 }
 
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload)

@@ -54,7 +54,7 @@ bool weft_rma_has_work(const struct weft_msg_ep *me);
 
 /* The handlers (msg/module.h). */
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
-bool weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				 size_t length);
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload);

@@ -251,18 +251,17 @@ int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, cons
 	return 0;
 }
 
-bool weft_rma_recv_put_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_rma_recv_put_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				size_t length)
 {
 	const struct weft_wire_put *put = header;
 	int rc;
 
 	if (!weft_rma_ready(me))
-		return true;
+		return;
 	rc = weft_rma_write(me, put, payload, length);
 	weft_rma_counted(me, put->ref, weft_get32(put->flags),
 			 weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
-	return true;
 }
 
 void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t length)

@@ -25,7 +25,7 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
 /* The handlers (msg/module.h). */
 void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t payload);
-bool weft_rma_recv_put_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_rma_recv_put_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				size_t length);
 void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload);

@@ -409,18 +409,23 @@ static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_re
 	return NULL;
 }
 
-static inline void data_came(struct weft_msg_ep *me, struct weft_fetch *f, uint64_t off,
-			     const void *bytes, size_t length)
+void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+				  size_t length)
 {
+	const struct weft_wire_data *hdr = header;
+	struct weft_fetch *f = find_fetch(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
 	bool over;
 
+	if (!f)
+		return;
 	if (off + length > f->length || (f->pulled && !weft_rndv_pull_requested(f, off, length))) {
 		me->mw->count.mismatch++;
 		return;
 	}
 	if (weft_rx_note(me, &f->got, off, length))
 		return;
-	weft_recv_place(f->req, off, bytes, length);
+	weft_recv_place(f->req, off, payload, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	rndv_fetch_progress(f);
 	/* Later pieces are requested once per progress call, by weft_msg_progress(). */
@@ -430,24 +435,7 @@ static inline void data_came(struct weft_msg_ep *me, struct weft_fetch *f, uint6
 
 void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 {
-	const struct weft_wire_data *hdr = data;
-	struct weft_fetch *f = find_fetch(me, hdr->rreq);
-
-	if (f)
-		data_came(me, f, weft_get64(hdr->offset), hdr + 1, length);
-}
-
-bool weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
-				  size_t length)
-{
-	const struct weft_wire_data *hdr = header;
-	struct weft_fetch *f = find_fetch(me, hdr->rreq);
-
-	if (f && weft_dt_reads(&f->req->dt))
-		return false;
-	if (f)
-		data_came(me, f, weft_get64(hdr->offset), payload, length);
-	return true;
+	weft_rndv_recv_data_in_place(me, data, (const struct weft_wire_data *)data + 1, length);
 }
 
 void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload)

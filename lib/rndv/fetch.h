@@ -49,7 +49,7 @@ int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 
 /* The handlers (msg/module.h). */
 void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
-bool weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				  size_t length);
 void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload);
 /** An ABORT that refers to a local request. */

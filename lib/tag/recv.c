@@ -422,6 +422,13 @@ void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payloa
 	tagged_done(me);
 }
 
+void weft_tag_recv_eager_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+				  size_t length)
+{
+	recv_whole(me, header, NULL, payload, length, NULL);
+	tagged_done(me);
+}
+
 void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload)
 {
 	const struct weft_wire_eager *e = (const void *)(w + 1);
@@ -447,18 +454,11 @@ void weft_tag_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload
 	tagged_done(me);
 }
 
-/* The first piece finds a receive, whose datatype decides. It comes as a copy. */
-bool weft_tag_recv_frag_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_tag_recv_frag_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				 size_t length)
 {
-	const struct weft_wire_frag *f = header;
-	const struct weft_message *msg = weft_rx_lookup(me, weft_get32(f->e.seq));
-
-	if (!msg || (msg->flags & WEFT_MSG_BOUND && weft_dt_reads(&msg->recv->dt)))
-		return false;
-	recv_frag(me, f, NULL, payload, length, NULL);
+	recv_frag(me, header, NULL, payload, length, NULL);
 	tagged_done(me);
-	return true;
 }
 
 void weft_tag_recv_frag_sync(struct weft_msg_ep *me, const void *data, size_t payload)

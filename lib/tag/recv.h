@@ -29,7 +29,9 @@ unsigned int weft_tag_recv_batch(struct weft_msg_ep *me, unsigned int lane,
 				 const struct weft_lane_msg *msgs, unsigned int num);
 void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
-bool weft_tag_recv_frag_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+void weft_tag_recv_eager_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
+				  size_t length);
+void weft_tag_recv_frag_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				 size_t length);
 void weft_tag_recv_frag_sync(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload);
