@@ -9,7 +9,9 @@
  *  dump/fate.c     each frame at its sender and at its receiver
  *  dump/delay.c    paths that got longer
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
- *  dump/anomaly.c  which faults explain the observations
+ *  dump/fault.c    names of faults; faults of hosts and of captures
+ *  dump/lane_fault.c  faults of lanes
+ *  dump/anomaly.c  which faults explain the observations, the strongest first
  *  dump/merge.c    several captures in the order of one clock
  *  dump/report.c   prints it
  *
@@ -387,6 +389,11 @@ struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t ti
 static inline struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
 {
 	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
+}
+
+static inline uint32_t trace_index(const struct trace *t, const struct trace_flow *f)
+{
+	return (uint32_t)(f - t->flow);
 }
 
 /** Is @p g from and to the ports of @p f, by both captures? */
