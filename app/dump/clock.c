@@ -96,6 +96,17 @@ static void addresses(struct survey_port *p, const struct dump_frame *frame,
 		p->station = from;
 }
 
+/* The bytes in front of the end of a lane header. */
+static uint32_t needed_of(const struct dump_view *v)
+{
+	const uint32_t around = RTE_ETHER_HDR_LEN + sizeof(struct weft_frame_hdr);
+
+	return around + (v->vlan ? RTE_VLAN_HLEN : 0) +
+	       (v->src.kind == ADDRESS_IP6   ? WEFT_IP6_UDP_LEN
+		: v->src.kind == ADDRESS_IP4 ? WEFT_IP_UDP_LEN
+					     : 0);
+}
+
 /* Take a frame of the first pass. */
 static void survey_frame(struct survey *s, const struct dump_file *file,
 			 const struct dump_frame *frame, const struct dump_view *v)
@@ -121,6 +132,7 @@ static void survey_frame(struct survey *s, const struct dump_file *file,
 	if (v->what == DUMP_CUT) {
 		f->too_short++;
 		f->caplen = frame->caplen > f->caplen ? frame->caplen : f->caplen;
+		f->needed = needed_of(v) > f->needed ? needed_of(v) : f->needed;
 	}
 }
 

@@ -45,6 +45,7 @@ struct survey_file {
 	uint64_t undirected;  /**< frames of Weft without a direction in the capture */
 	uint64_t too_short;   /**< frames whose lane header the capture has cut */
 	uint32_t caplen;      /**< the longest captured length of such frames */
+	uint32_t needed;      /**< captured length that all of them would need */
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <rte_arp.h>
-
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/decode.h"
 #include "dump/keylog.h"
@@ -156,30 +154,29 @@ static void damaged(struct dump_view *v, const char *why)
 	set_wrong(v, why);
 }
 
-static bool arp(struct cursor *c, struct dump_view *v)
-{
-	v->arp = (const struct rte_arp_hdr *)c->p;
-	if (c->left >= sizeof(*v->arp) && v->arp->arp_protocol == RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
-	    v->arp->arp_hlen == RTE_ETHER_ADDR_LEN && v->arp->arp_plen == 4)
-		v->what = DUMP_ARP;
-	else
-		v->arp = NULL;
-	return false;
-}
-
-/* ICMP that quotes a packet: unreachable, too big, time exceeded. */
+/* ICMP. Its length is that of the IPv4 header: bytes after it are padding of Ethernet. */
 static void icmp(const struct cursor *c, struct dump_view *v, const struct rte_ipv4_hdr *ip)
 {
-	const uint8_t *p = c->p + sizeof(*ip);
-	uint32_t cap = c->left - (uint32_t)sizeof(*ip);
+	const uint32_t head = sizeof(*ip);
+	uint32_t total = weft_be16(ip->total_length);
 
-	if (ip->next_proto_id != IPPROTO_ICMP || cap < 8 + WEFT_IP_UDP_LEN ||
-	    (p[0] != 3 && p[0] != 11) || !weft_ipv4_header_ok(ip))
+	if (total < head || total > c->len)
 		return;
-	v->src_ip = weft_be32(ip->src_addr);
-	v->dst_ip = weft_be32(ip->dst_addr);
-	v->icmp = p;
-	v->icmp_cap = cap;
+	network_icmp(ip, total - head, (c->left < total ? c->left : total) - head, &v->icmp);
+}
+
+/* icmp() for IPv6. */
+static void icmp6(const struct cursor *c, struct dump_view *v, const struct rte_ipv6_hdr *ip)
+{
+	uint32_t cap = c->left - (uint32_t)sizeof(*ip), len = weft_be16(ip->payload_len);
+
+	if (len > c->len - sizeof(*ip))
+		return;
+	cap = cap < len ? cap : len;
+	if (network_nd(ip, len, cap, v->src_mac, &v->neighbour))
+		v->what = DUMP_ND;
+	else
+		network_icmp6(ip, len, cap, &v->icmp);
 }
 
 /* IPv4 and UDP. Their lengths end the frame: bytes after them are padding of Ethernet. */
@@ -191,14 +188,14 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 
 	if (c->left < WEFT_IP_UDP_LEN || ip->version_ihl != RTE_IPV4_VHL_DEF)
 		return false;
-	if (ip->next_proto_id != IPPROTO_UDP) {
+	v->src = dump_address(ADDRESS_IP4, &ip->src_addr);
+	v->dst = dump_address(ADDRESS_IP4, &ip->dst_addr);
+	if (ip->next_proto_id == IPPROTO_ICMP)
 		icmp(c, v, ip);
+	if (ip->next_proto_id != IPPROTO_UDP)
 		return false;
-	}
 	total = weft_be16(ip->total_length);
 	udp_len = weft_be16(udp->dgram_len);
-	v->src_ip = weft_be32(ip->src_addr);
-	v->dst_ip = weft_be32(ip->dst_addr);
 	v->src_port = weft_be16(udp->src_port);
 	v->dst_port = weft_be16(udp->dst_port);
 	v->ecn = ip->type_of_service & RTE_IPV4_HDR_ECN_MASK;
@@ -227,14 +224,16 @@ static bool ip6_udp(struct cursor *c, struct dump_view *v)
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint32_t total, udp_len;
 
-	if (c->left < WEFT_IP6_UDP_LEN || ip->proto != IPPROTO_UDP)
+	if (c->left < WEFT_IP6_UDP_LEN || *c->p >> 4 != 6)
+		return false;
+	v->src = dump_address(ADDRESS_IP6, &ip->src_addr);
+	v->dst = dump_address(ADDRESS_IP6, &ip->dst_addr);
+	if (ip->proto == IPPROTO_ICMPV6)
+		icmp6(c, v, ip);
+	if (ip->proto != IPPROTO_UDP)
 		return false;
 	total = weft_be16(ip->payload_len);
 	udp_len = weft_be16(udp->dgram_len);
-	v->src_ip6 = (const uint8_t *)&ip->src_addr;
-	v->dst_ip6 = (const uint8_t *)&ip->dst_addr;
-	v->src_ip = (uint32_t)hash(1, v->src_ip6, 16) | 1;
-	v->dst_ip = (uint32_t)hash(1, v->dst_ip6, 16) | 1;
 	v->src_port = weft_be16(udp->src_port);
 	v->dst_port = weft_be16(udp->dst_port);
 	v->ecn = (uint8_t)(weft_be32(ip->vtc_flow) >> 20 & WEFT_IP_ECN);
@@ -262,6 +261,8 @@ static bool outer(struct cursor *c, struct dump_view *v)
 		return false;
 	v->dst_mac = eth->dst_addr.addr_bytes;
 	v->src_mac = eth->src_addr.addr_bytes;
+	v->src = dump_address(ADDRESS_MAC, v->src_mac);
+	v->dst = dump_address(ADDRESS_MAC, v->dst_mac);
 	type = eth->ether_type;
 	skip(c, sizeof(*eth));
 	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN)) {
@@ -271,8 +272,11 @@ static bool outer(struct cursor *c, struct dump_view *v)
 		type = tag->eth_proto;
 		skip(c, sizeof(*tag));
 	}
-	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP))
-		return arp(c, v);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP)) {
+		if (network_arp((const struct rte_arp_hdr *)c->p, c->left, &v->neighbour))
+			v->what = DUMP_ARP;
+		return false;
+	}
 	if (type == RTE_BE16(WEFT_FRAME_ETHERTYPE))
 		return true;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
@@ -541,7 +545,7 @@ uint32_t dump_decode_plain(const struct dump_frame *frame, const struct dump_vie
 	hdr = (struct weft_frame_hdr *)(out + outer);
 	hdr->flags = weft_put16(v->flags | WEFT_FRAME_F_CRC32C);
 	if (outer >= RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
-		shorten(out, outer, (uint16_t)spare, v->src_ip6 != NULL);
+		shorten(out, outer, (uint16_t)spare, v->src.kind == ADDRESS_IP6);
 	*len = outer + v->length + CRC_LEN;
 	if (frame->caplen < outer + v->length + WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN)
 		return outer + cap;

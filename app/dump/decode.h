@@ -17,12 +17,14 @@
 #include "core/wire.h"
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/file.h"
+#include "dump/network.h"
 #include "dump/shapes.h"
 #include "lane_tap.h"
 
 enum dump_what {
 	DUMP_OTHER, /**< no frame of Weft: other protocols, UDP without the magic */
 	DUMP_ARP,
+	DUMP_ND, /**< neighbour discovery of IPv6: a solicitation or an advertisement */
 	DUMP_LANE,
 	DUMP_RECORD, /**< a message record (lib/lane_tap.h) of a lane without frames */
 	DUMP_CUT,    /**< a lane frame whose header the capture has cut */
@@ -38,11 +40,10 @@ struct dump_view {
 	/** of a sealed frame that was opened: the lane header in the capture; else NULL */
 	const uint8_t *opened;
 	const uint8_t *dst_mac, *src_mac;
-	uint16_t vlan;           /**< 0 = untagged */
-	uint32_t src_ip, dst_ip; /**< host order; 0 without IP; with IPv6 a hash of the address */
-	const uint8_t *src_ip6, *dst_ip6; /**< NULL without IPv6 */
-	uint16_t src_port, dst_port;
-	uint8_t ecn; /**< ECN bits of the IP header */
+	uint16_t vlan;                /**< 0 = untagged */
+	struct dump_address src, dst; /**< of IP, else of Ethernet; of a record none */
+	uint16_t src_port, dst_port;  /**< 0 without UDP */
+	uint8_t ecn;                  /**< ECN bits of the IP header */
 	/** DUMP_LANE, and DUMP_WRONG with a complete header; else NULL */
 	const struct weft_frame_hdr *hdr;
 	uint16_t flags;
@@ -52,12 +53,10 @@ struct dump_view {
 	const struct weft_frame_ecn_path *ecn_path;
 	const struct weft_frame_progress *progress; /**< NULL = there is none */
 	const uint8_t *body;
-	uint32_t body_len; /**< length in the frame */
-	uint32_t body_cap; /**< bytes that were captured */
-	const struct rte_arp_hdr *arp;
-	/** DUMP_OTHER: an ICMP message about an IPv4 packet; else NULL */
-	const uint8_t *icmp;
-	uint32_t icmp_cap; /**< bytes of it that were captured */
+	uint32_t body_len;               /**< length in the frame */
+	uint32_t body_cap;               /**< bytes that were captured */
+	struct dump_neighbour neighbour; /**< DUMP_ARP, DUMP_ND */
+	struct dump_icmp icmp;           /**< DUMP_OTHER: an error about a UDP packet */
 	/**
 	 * DUMP_RECORD, and DUMP_WRONG with a complete head; else NULL. With a record, @p body is
 	 * the message or the native operation, and @p hdr points to @p made. That is the header
@@ -78,6 +77,12 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *view);
  */
 uint32_t dump_decode_plain(const struct dump_frame *frame, const struct dump_view *view,
 			   uint8_t *out, uint32_t *len);
+
+/** Is the view a request for a MAC address, or the answer to one? */
+static inline bool dump_is_neighbour(const struct dump_view *v)
+{
+	return v->what == DUMP_ARP || v->what == DUMP_ND;
+}
 
 /** Is the view a record of a message, rather than of a native operation? */
 static inline bool dump_is_message(const struct dump_view *v)

@@ -446,8 +446,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 
 static bool is_of(const struct trace_flow *f, const struct dump_view *v)
 {
-	return f->src == trace_address(v->src_ip, v->src_mac) &&
-	       f->dst == trace_address(v->dst_ip, v->dst_mac);
+	return dump_address_same(&f->src, &v->src) && dump_address_same(&f->dst, &v->dst);
 }
 
 /*

@@ -52,8 +52,10 @@ static const struct {
 			       "look there: is the process running, is the host up? capture there"},
 	[FAULT_WRONG_VLAN] = {"wrong VLAN", "give both ends the same vlan= in WEFT_LANES"},
 	[FAULT_TWO_ANSWERS] = {"two ARP answers", "remove the address from one of the two hosts"},
+	[FAULT_TWO_ADVERTISEMENTS] = {"two advertisements",
+				      "remove the address from one of the two hosts"},
 	[FAULT_FIREWALL] = {"firewall", "permit Weft's UDP port at the reporting host"},
-	[FAULT_TTL] = {"TTL", "look for a routing loop, or a ttl= that is too small"},
+	[FAULT_TTL] = {"TTL", "look for a routing loop on this way"},
 	[FAULT_UNREACHABLE] = {"unreachable",
 			       "check the route there, and whether the process is running"},
 	[FAULT_CAPTURE_GAPS] = {"capture with gaps",
@@ -292,82 +294,87 @@ static void capture_gaps(const struct trace *t, uint8_t file, struct fault_list 
 
 /* ---- other protocols ------------------------------------------------------------------------ */
 
-#define ip_text(ip, buf) stream_address(ip, buf, sizeof(buf))
-
 /* Does a lane, or a request for one, have these addresses? */
-static bool is_ours(const struct trace *t, uint32_t src, uint32_t dst, uint32_t *flow)
+static bool is_ours(const struct trace *t, const struct dump_icmp *e, uint32_t *flow)
 {
 	unsigned int i;
 
 	for (i = t->num_flows; i > 0; i--) {
-		if (t->flow[i - 1].src != src || t->flow[i - 1].dst != dst)
+		if (!dump_address_same(&t->flow[i - 1].src, &e->src) ||
+		    !dump_address_same(&t->flow[i - 1].dst, &e->dst))
 			continue;
 		*flow = i - 1;
 		return true;
 	}
 	*flow = TRACE_NONE;
 	for (i = 0; i < t->num_questions; i++)
-		if (t->question[i].from == src && t->question[i].to == dst)
+		if (dump_address_same(&t->question[i].from, &e->src) &&
+		    dump_address_same(&t->question[i].to, &e->dst))
 			return true;
 	return false;
 }
 
+static const struct {
+	enum trace_fault fault;
+	const char *name;
+} errors[] = {
+	[ICMP_ERROR_UNREACHABLE] = {FAULT_UNREACHABLE, "unreachable"},
+	[ICMP_ERROR_NO_PORT] = {FAULT_UNREACHABLE, "port unreachable"},
+	[ICMP_ERROR_PROHIBITED] = {FAULT_FIREWALL, "administratively prohibited"},
+	[ICMP_ERROR_TOO_LONG] = {FAULT_PATH_MTU, "packet too big"},
+	[ICMP_ERROR_TIME] = {FAULT_TTL, "time exceeded"},
+};
+
 static void icmp(const struct trace *t, const struct trace_icmp *i, struct fault_list *l)
 {
-	enum trace_fault fault = FAULT_UNREACHABLE;
-	char from[16], src[16], dst[16];
+	char from[DUMP_ADDRESS_LEN], src[DUMP_ADDRESS_LEN], dst[DUMP_ADDRESS_LEN], mtu[24] = "";
+	const struct dump_icmp *e = &i->error;
 	uint32_t flow;
 
-	if (!is_ours(t, i->src, i->dst, &flow))
+	if (!is_ours(t, e, &flow))
 		return;
-	if (i->type == 11)
-		fault = FAULT_TTL;
-	else if (i->code == 4)
-		fault = FAULT_PATH_MTU;
-	else if (i->code == 9 || i->code == 10 || i->code == 13)
-		fault = FAULT_FIREWALL;
-	fault_add(l, fault, flow, i->file, i->first,
-		  "%s reports %s for %s > %s, %" PRIu64 " times (ICMP type %u, code %u)",
-		  ip_text(i->from, from),
-		  i->type == 11             ? "time exceeded"
-		  : i->code == 4            ? "packet too big"
-		  : i->code == 3            ? "port unreachable"
-		  : fault == FAULT_FIREWALL ? "administratively prohibited"
-					    : "unreachable",
-		  ip_text(i->src, src), ip_text(i->dst, dst), i->count, i->type, i->code)
+	if (e->mtu)
+		snprintf(mtu, sizeof(mtu), " (MTU %u)", e->mtu);
+	fault_add(l, errors[e->error].fault, flow, i->file, i->first,
+		  "%s reports %s%s for %s > %s, %" PRIu64 " times (%s type %u, code %u)",
+		  dump_address_text(&i->from, from), errors[e->error].name, mtu,
+		  dump_address_text(&e->src, src), dump_address_text(&e->dst, dst), i->count,
+		  e->src.kind == ADDRESS_IP6 ? "ICMPv6" : "ICMP", e->type, e->code)
 		->weight = 2.35;
+}
+
+static void two_answers(const struct trace_owner *o, struct fault_list *l)
+{
+	bool six = o->ip.kind == ADDRESS_IP6;
+	char ip[DUMP_ADDRESS_LEN];
+
+	fault_add(l, six ? FAULT_TWO_ADVERTISEMENTS : FAULT_TWO_ANSWERS, TRACE_NONE, o->file,
+		  o->first,
+		  "%02x:%02x:%02x:%02x:%02x:%02x and %02x:%02x:%02x:%02x:%02x:%02x both answer "
+		  "%s for %s",
+		  o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5], o->second[0],
+		  o->second[1], o->second[2], o->second[3], o->second[4], o->second[5],
+		  six ? "neighbour solicitations" : "ARP", dump_address_text(&o->ip, ip))
+		->weight = 3;
 }
 
 static void other_protocols(const struct trace *t, struct fault_list *l)
 {
-	const struct trace_owner *o;
+	char ip[DUMP_ADDRESS_LEN], peer[DUMP_ADDRESS_LEN];
 	const struct trace_tag *tag;
-	char ip[16], peer[16];
 	unsigned int i;
 
-	for (i = 0; i < t->num_tags; i++) {
-		tag = &t->tag[i];
+	for (tag = t->tag; tag < t->tag + t->num_tags; tag++)
 		if (tag->count)
-			fault_add(
-				l, FAULT_WRONG_VLAN, TRACE_NONE, tag->file, tag->first,
-				"%s sends in VLAN %u (0 = none), and %s requests its address in VLAN "
-				"%u, %" PRIu64 " times",
-				ip_text(tag->ip, ip), tag->own, ip_text(tag->peer, peer),
-				tag->theirs, tag->count)
+			fault_add(l, FAULT_WRONG_VLAN, TRACE_NONE, tag->file, tag->first,
+				  "%s sends in VLAN %u (0 = none), and %s requests its address in "
+				  "VLAN %u, %" PRIu64 " times",
+				  dump_address_text(&tag->ip, ip), tag->own,
+				  dump_address_text(&tag->peer, peer), tag->theirs, tag->count)
 				->weight = 3;
-	}
-	for (i = 0; i < t->num_owners; i++) {
-		o = &t->owner[i];
-		if (o->conflicts)
-			fault_add(
-				l, FAULT_TWO_ANSWERS, TRACE_NONE, o->file, o->first,
-				"%02x:%02x:%02x:%02x:%02x:%02x and %02x:%02x:%02x:%02x:%02x:%02x both "
-				"answer ARP for %s",
-				o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5],
-				o->second[0], o->second[1], o->second[2], o->second[3],
-				o->second[4], o->second[5], ip_text(o->ip, ip))
-				->weight = 3;
-	}
+	for (i = 0; i < t->num_owners; i++)
+		if (t->owner[i].conflicts)
+			two_answers(&t->owner[i], l);
 	for (i = 0; i < t->num_icmp; i++)
 		icmp(t, &t->icmp[i], l);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
-
-#include <rte_arp.h>
 
 #include "base/text.h"
 #include "dump/decode.h"
@@ -464,41 +461,45 @@ static void flag_names(FILE *out, uint16_t flags, const char *before)
 	}
 }
 
-static void addresses(FILE *out, const struct dump_view *v)
+static bool is_ip(const struct dump_address *a)
 {
-	const uint8_t *s = v->src_mac, *d = v->dst_mac;
-	char from[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
-
-	if (v->src_ip6)
-		fprintf(out, " [%s]:%u > [%s]:%u",
-			inet_ntop(AF_INET6, v->src_ip6, from, sizeof(from)), v->src_port,
-			inet_ntop(AF_INET6, v->dst_ip6, to, sizeof(to)), v->dst_port);
-	else if (v->src_ip || v->dst_ip)
-		fprintf(out, " %u.%u.%u.%u:%u > %u.%u.%u.%u:%u", v->src_ip >> 24,
-			v->src_ip >> 16 & 255, v->src_ip >> 8 & 255, v->src_ip & 255, v->src_port,
-			v->dst_ip >> 24, v->dst_ip >> 16 & 255, v->dst_ip >> 8 & 255,
-			v->dst_ip & 255, v->dst_port);
-	else if (s)
-		fprintf(out, " %02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x", s[0],
-			s[1], s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5]);
+	return a->kind == ADDRESS_IP4 || a->kind == ADDRESS_IP6;
 }
 
-static void arp_text(FILE *out, const struct dump_view *v)
+/* "10.0.0.1:9338", "[fd00::1]:9338", or without a port. */
+static void end_text(FILE *out, const char *before, const struct dump_address *a, uint16_t port)
 {
-	const struct rte_arp_ipv4 *a = &v->arp->arp_data;
-	const uint8_t *m = a->arp_sha.addr_bytes;
-	uint32_t from = weft_be32(a->arp_sip), to = weft_be32(a->arp_tip);
+	char text[DUMP_ADDRESS_LEN];
 
-	fprintf(out, v->arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY) ? " reply" : " request");
-	fprintf(out, " %u.%u.%u.%u (%02x:%02x:%02x:%02x:%02x:%02x) > %u.%u.%u.%u", from >> 24,
-		from >> 16 & 255, from >> 8 & 255, from & 255, m[0], m[1], m[2], m[3], m[4], m[5],
-		to >> 24, to >> 16 & 255, to >> 8 & 255, to & 255);
+	dump_address_text(a, text);
+	if (!port || !is_ip(a))
+		fprintf(out, "%s%s", before, text);
+	else
+		fprintf(out, a->kind == ADDRESS_IP6 ? "%s[%s]:%u" : "%s%s:%u", before, text, port);
+}
+
+static void addresses(FILE *out, const struct dump_view *v)
+{
+	if (v->src.kind == ADDRESS_NONE)
+		return;
+	end_text(out, " ", &v->src, v->src_port);
+	end_text(out, " > ", &v->dst, v->dst_port);
+}
+
+static void neighbour_text(FILE *out, const struct dump_view *v)
+{
+	const struct dump_neighbour *n = &v->neighbour;
+	const uint8_t *m = n->mac;
+
+	end_text(out, n->answer ? " reply " : " request ", &n->from, 0);
+	fprintf(out, " (%02x:%02x:%02x:%02x:%02x:%02x)", m[0], m[1], m[2], m[3], m[4], m[5]);
+	end_text(out, " > ", &n->to, 0);
 	if (v->vlan)
 		fprintf(out, " VLAN %u", v->vlan);
 }
 
 static const char *const what_names[] = {
-	[DUMP_OTHER] = "other",   [DUMP_ARP] = "arp", [DUMP_LANE] = "lane",
+	[DUMP_OTHER] = "other",   [DUMP_ARP] = "arp", [DUMP_ND] = "nd",      [DUMP_LANE] = "lane",
 	[DUMP_RECORD] = "record", [DUMP_CUT] = "cut", [DUMP_WRONG] = "wrong"};
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
@@ -517,8 +518,8 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 		fprintf(out, " WRONG: %s", view->wrong);
 	else if (view->what != DUMP_LANE && view->what != DUMP_RECORD)
 		fprintf(out, " %s", what_names[view->what]);
-	if (view->arp)
-		arp_text(out, view);
+	if (dump_is_neighbour(view))
+		neighbour_text(out, view);
 	dump_walk(view, &t.sink);
 	if (view->hdr)
 		flag_names(out, view->flags, " | ");
@@ -641,6 +642,7 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 	c->frames++;
 	c->records += v->what == DUMP_RECORD;
 	c->arp += v->what == DUMP_ARP;
+	c->nd += v->what == DUMP_ND;
 	c->other += v->what == DUMP_OTHER;
 	c->cut += v->cut;
 	c->sealed += v->sealed;
@@ -701,6 +703,8 @@ void dump_counts_text(FILE *out, const struct dump_counts *c)
 	if (c->records)
 		fprintf(out, "%10" PRIu64 " of them are message records of lanes without frames\n",
 			c->records);
+	if (c->nd)
+		fprintf(out, "%10" PRIu64 " of them are neighbour discovery of IPv6\n", c->nd);
 	if (c->sealed)
 		fprintf(out,
 			"%10" PRIu64 " of them are sealed, and only their headers are known: "
@@ -723,6 +727,7 @@ void dump_counts_json(struct json *j, const struct dump_counts *c)
 	json_number(j, "records", c->records);
 	json_number(j, "wrong", c->wrong);
 	json_number(j, "arp", c->arp);
+	json_number(j, "nd", c->nd);
 	json_number(j, "other", c->other);
 	json_number(j, "cut", c->cut);
 	json_number(j, "sealed", c->sealed);

@@ -22,7 +22,7 @@ void dump_frame_json(FILE *out, const struct dump_file *file, const struct dump_
 const char *dump_time_text(uint64_t ns, char *buf, size_t size);
 
 struct dump_counts {
-	uint64_t frames, records, wrong, arp, other, cut;
+	uint64_t frames, records, wrong, arp, nd, other, cut;
 	uint64_t sealed;    /**< sealed frames that no key has opened */
 	uint64_t type[256]; /**< lane frames that are right */
 	uint64_t wireup[256], msg[256];

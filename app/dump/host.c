@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_arp.h>
-
 #include "dump/clock.h"
 #include "dump/host.h"
 #include "dump/trace.h"
@@ -357,21 +355,24 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 
 /* Requests of hosts before they have a lane, ARP and HELLO, and whether they are answered. */
 
-static struct trace_question *find(struct trace *t, bool hello, uint64_t from, uint64_t to)
+static struct trace_question *find(struct trace *t, bool hello, const struct dump_address *from,
+				   const struct dump_address *to)
 {
 	struct trace_question *q;
 	unsigned int i;
 
 	for (i = 0; i < t->num_questions; i++) {
 		q = &t->question[i];
-		if (q->hello == hello && q->from == from && q->to == to)
+		if (q->hello == hello && dump_address_same(&q->from, from) &&
+		    dump_address_same(&q->to, to))
 			return q;
 	}
 	return NULL;
 }
 
-static void add_request(struct trace *t, const struct dump_frame *frame, bool hello, uint64_t from,
-			uint64_t to, uint64_t time)
+static void add_request(struct trace *t, const struct dump_frame *frame, bool hello,
+			const struct dump_address *from, const struct dump_address *to,
+			uint64_t time)
 {
 	struct trace_question *q = find(t, hello, from, to);
 
@@ -380,13 +381,14 @@ static void add_request(struct trace *t, const struct dump_frame *frame, bool he
 		return;
 	if (!q) {
 		q = &t->question[t->num_questions++];
-		*q = (struct trace_question){.hello = hello, .from = from, .to = to};
+		*q = (struct trace_question){.hello = hello, .from = *from, .to = *to};
 	}
 	if (!q->unanswered++)
 		q->since = time;
 }
 
-static void answered(struct trace *t, bool hello, uint64_t from, uint64_t to)
+static void answered(struct trace *t, bool hello, const struct dump_address *from,
+		     const struct dump_address *to)
 {
 	struct trace_question *q = find(t, hello, to, from);
 
@@ -394,152 +396,144 @@ static void answered(struct trace *t, bool hello, uint64_t from, uint64_t to)
 		q->unanswered = 0;
 }
 
-static void arp(struct trace *t, const struct dump_frame *frame, const struct rte_arp_hdr *a,
-		uint64_t time)
+static void neighbour(struct trace *t, const struct dump_frame *frame,
+		      const struct dump_neighbour *n, uint64_t time)
 {
-	uint32_t from = weft_be32(a->arp_data.arp_sip), to = weft_be32(a->arp_data.arp_tip);
-
-	if (a->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY))
-		answered(t, false, from, to);
-	else if (from && from != to) /* probes and announcements get no answer */
-		add_request(t, frame, false, from, to, time);
+	if (n->answer)
+		answered(t, false, &n->from, &n->to);
+	else if (!dump_address_is_none(&n->from) && !dump_address_same(&n->from, &n->to))
+		add_request(t, frame, false, &n->from, &n->to, time);
+	/* else a probe or an announcement, which gets no answer */
 }
 
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		    uint64_t time)
 {
-	uint64_t from, to;
-
-	if (v->what == DUMP_ARP)
-		return arp(t, frame, v->arp, time);
-	from = trace_address(v->src_ip, v->src_mac);
-	to = trace_address(v->dst_ip, v->dst_mac);
-	if (v->hdr->type == WEFT_FRAME_HELLO)
-		add_request(t, frame, true, from, to, time);
+	if (dump_is_neighbour(v))
+		neighbour(t, frame, &v->neighbour, time);
+	else if (v->hdr->type == WEFT_FRAME_HELLO)
+		add_request(t, frame, true, &v->src, &v->dst, time);
 	else if (v->hdr->type == WEFT_FRAME_HELLO_ACK || v->hdr->type == WEFT_FRAME_HELLO_RETRY ||
 		 v->hdr->type == WEFT_FRAME_RESET)
-		answered(t, true, from, to);
+		answered(t, true, &v->src, &v->dst);
 }
 
 /* ---- other protocols ------------------------------------------------------------------------ */
 
 /*
- * What frames of other protocols reveal about lanes: ICMP errors that quote a packet, ARP requests
- * in another VLAN, and two stations that answer one ARP request.
+ * What frames of other protocols reveal about lanes: ICMP errors that quote a packet, requests for
+ * MAC addresses in another VLAN, and two stations that answer one request.
  */
 
-static uint32_t be32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* Has host @p ip closed its newest connection with @p peer? Then it has no port any more. */
-static bool has_closed(const struct trace *t, uint32_t ip, uint32_t peer)
+static bool has_closed(const struct trace *t, const struct dump_address *ip,
+		       const struct dump_address *peer)
 {
 	unsigned int i;
 
 	for (i = t->num_flows; i > 0; i--)
-		if (t->flow[i - 1].src == ip && t->flow[i - 1].dst == peer)
+		if (dump_address_same(&t->flow[i - 1].src, ip) &&
+		    dump_address_same(&t->flow[i - 1].dst, peer))
 			return t->flow[i - 1].bye;
 	return false;
 }
 
-/* The quoted packet follows eight bytes; addresses and ports of UDP are in it. */
+static bool is_same_error(const struct trace_icmp *i, const struct dump_view *v)
+{
+	const struct dump_icmp *a = &i->error, *b = &v->icmp;
+
+	return a->type == b->type && a->code == b->code && dump_address_same(&i->from, &v->src) &&
+	       dump_address_same(&a->src, &b->src) && dump_address_same(&a->dst, &b->dst);
+}
+
 static void icmp(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
-	const uint8_t *quoted = v->icmp + 8;
-	struct trace_icmp one = {.type = v->icmp[0],
-				 .code = v->icmp[1],
-				 .mtu = (uint16_t)(v->icmp[6] << 8 | v->icmp[7]),
-				 .from = v->src_ip,
-				 .src = be32(quoted + 12),
-				 .dst = be32(quoted + 16),
-				 .first = time,
-				 .file = frame->file},
-			  *i;
+	const struct dump_icmp *error = &v->icmp;
+	struct trace_icmp *i;
 
-	if (frame->way == DUMP_OUT || quoted[0] != 0x45 || quoted[9] != 17)
+	if (frame->way == DUMP_OUT)
 		return;
-	if (one.type == 3 && one.code == 3 && has_closed(t, one.dst, one.src))
+	if (error->error == ICMP_ERROR_NO_PORT && has_closed(t, &error->dst, &error->src))
 		return;
 	for (i = t->icmp; i < t->icmp + t->num_icmp; i++)
-		if (i->type == one.type && i->code == one.code && i->from == one.from &&
-		    i->src == one.src && i->dst == one.dst)
+		if (is_same_error(i, v))
 			break;
 	if (i == t->icmp + TRACE_ICMP)
 		return;
 	if (i == t->icmp + t->num_icmp) {
-		*i = one;
+		*i = (struct trace_icmp){
+			.error = *error, .from = v->src, .file = frame->file, .first = time};
 		t->num_icmp++;
 	}
 	i->count++;
 }
 
-static struct trace_owner *owner_of(struct trace *t, uint32_t ip)
+static struct trace_owner *owner_of(struct trace *t, const struct dump_address *ip)
 {
 	unsigned int i;
 
 	for (i = 0; i < t->num_owners; i++)
-		if (t->owner[i].ip == ip)
+		if (dump_address_same(&t->owner[i].ip, ip))
 			return &t->owner[i];
 	if (t->num_owners == TRACE_OWNERS)
 		return NULL;
-	t->owner[t->num_owners] = (struct trace_owner){.ip = ip};
+	t->owner[t->num_owners] = (struct trace_owner){.ip = *ip};
 	return &t->owner[t->num_owners++];
 }
 
 /*
- * Two MAC addresses answer for one IP address, without an ARP request between the answers: two
- * hosts have the address.
+ * Two MAC addresses answer for one IP address, without a request between the answers: two hosts
+ * have the address.
  */
-static void answer(struct trace *t, const struct dump_frame *frame, const struct rte_arp_ipv4 *a,
+static void answer(struct trace *t, const struct dump_frame *frame, const struct dump_neighbour *n,
 		   uint64_t time)
 {
-	struct trace_owner *o = owner_of(t, weft_be32(a->arp_sip));
+	struct trace_owner *o = owner_of(t, &n->from);
 
 	if (!o || frame->way == DUMP_OUT)
 		return;
 	if (o->answered && o->file == frame->file && o->answered + TRACE_WAIT_NS > time &&
-	    memcmp(o->mac, a->arp_sha.addr_bytes, 6)) {
-		memcpy(o->second, a->arp_sha.addr_bytes, 6);
+	    memcmp(o->mac, n->mac, sizeof(o->mac))) {
+		memcpy(o->second, n->mac, sizeof(o->second));
 		if (!o->conflicts++)
 			o->first = time;
 		return;
 	}
-	memcpy(o->mac, a->arp_sha.addr_bytes, 6);
+	memcpy(o->mac, n->mac, sizeof(o->mac));
 	o->answered = time;
 	o->file = frame->file;
 }
 
-static struct trace_tag *tag_of(struct trace *t, const struct dump_frame *frame)
+static struct trace_tag *tag_of(struct trace *t, const struct dump_frame *frame, uint8_t kind)
 {
-	unsigned int i;
+	struct trace_tag *tag;
 
-	for (i = 0; i < t->num_tags; i++)
-		if (t->tag[i].file == frame->file && t->tag[i].iface == frame->iface)
-			return &t->tag[i];
+	for (tag = t->tag; tag < t->tag + t->num_tags; tag++)
+		if (tag->file == frame->file && tag->iface == frame->iface && tag->kind == kind)
+			return tag;
 	if (t->num_tags == TRACE_TAGS)
 		return NULL;
-	t->tag[t->num_tags] = (struct trace_tag){.file = frame->file, .iface = frame->iface};
-	return &t->tag[t->num_tags++];
+	*tag = (struct trace_tag){.file = frame->file, .iface = frame->iface, .kind = kind};
+	t->num_tags++;
+	return tag;
 }
 
 /* A request for our address that comes in another VLAN than ours: the neighbour is there. */
 static void tags(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
-	struct trace_tag *tag = tag_of(t, frame);
+	const struct dump_neighbour *n = &v->neighbour;
+	struct trace_tag *tag = tag_of(t, frame, n->from.kind);
 
 	if (!tag)
 		return;
 	if (frame->way == DUMP_OUT) {
 		tag->own = v->vlan;
-		tag->ip = weft_be32(v->arp->arp_data.arp_sip);
+		tag->ip = n->from;
 		tag->has = true;
-	} else if (tag->has && v->vlan != tag->own &&
-		   weft_be32(v->arp->arp_data.arp_tip) == tag->ip) {
-		tag->peer = weft_be32(v->arp->arp_data.arp_sip);
+	} else if (tag->has && v->vlan != tag->own && dump_address_same(&n->to, &tag->ip)) {
+		tag->peer = n->from;
 		tag->theirs = v->vlan;
 		if (!tag->count++)
 			tag->first = time;
@@ -551,16 +545,16 @@ void trace_notice(struct trace *t, const struct dump_frame *frame, const struct 
 {
 	struct trace_owner *o;
 
-	if (v->icmp)
+	if (v->icmp.error != ICMP_ERROR_NONE)
 		icmp(t, frame, v, time);
-	if (v->what != DUMP_ARP)
+	if (!dump_is_neighbour(v))
 		return;
 	tags(t, frame, v, time);
-	if (v->arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) {
-		answer(t, frame, &v->arp->arp_data, time);
+	if (v->neighbour.answer) {
+		answer(t, frame, &v->neighbour, time);
 		return;
 	}
-	o = owner_of(t, weft_be32(v->arp->arp_data.arp_tip));
+	o = owner_of(t, &v->neighbour.to);
 	if (o)
 		o->answered = 0;
 }

@@ -395,7 +395,7 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 	const struct trace *t = l->r->trace;
 	const struct trace_question *q;
 	const struct trace_flow *f;
-	char text[300], from[40], to[40], t1[32];
+	char text[300], from[DUMP_ADDRESS_LEN], to[DUMP_ADDRESS_LEN], t1[32];
 	unsigned int i;
 
 	for (i = 0; i < t->num_questions; i++) {
@@ -405,9 +405,12 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 		snprintf(text, sizeof(text),
 			 "no answer to the last %" PRIu64 " %s from %s %s %s, from %s "
 			 "before the end on",
-			 q->unanswered, q->hello ? "HELLO" : "ARP requests",
-			 stream_address(q->from, from, sizeof(from)), q->hello ? "to" : "for",
-			 stream_address(q->to, to, sizeof(to)),
+			 q->unanswered,
+			 q->hello                      ? "HELLO"
+			 : q->from.kind == ADDRESS_IP6 ? "neighbour solicitations"
+						       : "ARP requests",
+			 dump_address_text(&q->from, from), q->hello ? "to" : "for",
+			 dump_address_text(&q->to, to),
 			 list_time(t->now > q->since ? t->now - q->since : 0, t1, sizeof(t1)));
 		cb(arg, NULL, text);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -172,8 +171,8 @@ bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b)
 	if (f->named && g->named)
 		return false;
 	/* Each lane of an endpoint has its own interface at each end. */
-	return f->src != g->src && f->dst != g->dst && same_place(&f->out, &g->out) &&
-	       same_place(&f->in, &g->in);
+	return !dump_address_same(&f->src, &g->src) && !dump_address_same(&f->dst, &g->dst) &&
+	       same_place(&f->out, &g->out) && same_place(&f->in, &g->in);
 }
 
 /* ---- wire-up -------------------------------------------------------------------------------- */
@@ -274,33 +273,12 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 	set_workers(t, g, back, weft_get32(w->conn_sn));
 }
 
-const char *stream_address(uint64_t address, char *buf, size_t size)
-{
-	uint8_t b[8];
-	unsigned int i;
-
-	for (i = 0; i < 8; i++)
-		b[i] = (uint8_t)(address >> 8 * i);
-	if (address >> 63)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4],
-			 b[5]);
-	else
-		snprintf(buf, size, "%u.%u.%u.%u", b[3], b[2], b[1], b[0]);
-	return buf;
-}
-
-const char *stream_end_address(const struct trace_flow *f, bool to, char *buf, size_t size)
-{
-	if (f->six && inet_ntop(AF_INET6, f->ip6[to], buf, (socklen_t)size))
-		return buf;
-	return stream_address(to ? f->dst : f->src, buf, size);
-}
-
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
 			    size_t size)
 {
 	uint64_t worker = f->worker[to];
 	const struct stream_name *n;
+	char address[DUMP_ADDRESS_LEN];
 
 	if (f->named) {
 		n = name_of(t, worker);
@@ -309,7 +287,7 @@ const char *stream_end_name(const struct trace *t, const struct trace_flow *f, b
 		else
 			snprintf(buf, size, "worker %016" PRIx64, worker);
 	} else {
-		stream_end_address(f, to, buf, size);
+		snprintf(buf, size, "%s", dump_address_text(to ? &f->dst : &f->src, address));
 	}
 	return buf;
 }
@@ -335,8 +313,9 @@ static void pair(struct trace *t, uint32_t index)
 
 	for (i = index; i > 0; i--) {
 		g = &t->flow[i - 1];
-		if (g->other != TRACE_NONE || g->src != f->dst || g->dst != f->src ||
-		    (g->dst_conn & 0xffff) != f->src_conn || (f->dst_conn & 0xffff) != g->src_conn)
+		if (g->other != TRACE_NONE || !dump_address_same(&g->src, &f->dst) ||
+		    !dump_address_same(&g->dst, &f->src) || (g->dst_conn & 0xffff) != f->src_conn ||
+		    (f->dst_conn & 0xffff) != g->src_conn)
 			continue;
 		g->other = index;
 		f->other = i - 1;
@@ -377,6 +356,7 @@ static uint32_t rx_frames_of(struct trace *t, uint32_t conn, uint32_t token)
 static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump_view *v)
 {
 	struct trace_flow *f = &t->flow[t->num_flows];
+	uint64_t from, to;
 	unsigned int i;
 
 	if (t->num_flows == TRACE_FLOWS) {
@@ -392,17 +372,14 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 				 .parent = t->num_flows,
 				 .stride = 1};
 	if (!v->record) {
-		f->src = trace_address(v->src_ip, v->src_mac);
-		f->dst = trace_address(v->dst_ip, v->dst_mac);
-		f->six = v->src_ip6 != NULL;
-		if (f->six) {
-			memcpy(f->ip6[0], v->src_ip6, sizeof(f->ip6[0]));
-			memcpy(f->ip6[1], v->dst_ip6, sizeof(f->ip6[1]));
-		}
+		f->src = v->src;
+		f->dst = v->dst;
 	} else {
 		f->record = true;
-		f->src = weft_get64(v->record->from);
-		f->dst = weft_get64(v->record->to);
+		from = weft_get64(v->record->from);
+		to = weft_get64(v->record->to);
+		f->src = dump_address(ADDRESS_WORKER, &from);
+		f->dst = dump_address(ADDRESS_WORKER, &to);
 	}
 	f->rx_frames = rx_frames_of(t, f->dst_conn, f->token);
 	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
@@ -646,7 +623,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 		t->begin = time;
 	if (v->what == DUMP_LANE)
 		f = flow_of(t, v);
-	if (v->what == DUMP_LANE || v->what == DUMP_ARP)
+	if (v->what == DUMP_LANE || dump_is_neighbour(v))
 		trace_question(t, frame, v, time);
 	if (f)
 		seen(t, f, frame, v, time);

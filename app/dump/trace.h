@@ -4,6 +4,7 @@
  * The analysis of several captures together: the directions of lanes (flows), the fate of each
  * frame, and silences of hosts. doc/capture.md, "Analysis", has the model and the bounds.
  *
+ *  dump/network.c  addresses, ARP, neighbour discovery, ICMP
  *  dump/clock.c    what the captures are; their clocks relative to each other
  *  dump/trace.c    flows, lanes and streams: which one a frame belongs to
  *  dump/fate.c     each frame at its sender and at its receiver
@@ -147,12 +148,9 @@ struct trace_floors {
 struct trace_flow {
 	uint32_t dst_conn, token;
 	uint16_t src_conn;
-	bool record; /**< a lane without frames, by message records */
-	/** addresses: IPv4, or MAC with its top bit set; of records the workers */
-	uint64_t src, dst;
-	bool six; /**< both have IPv6 addresses */
-	uint8_t ip6[2][16];
-	uint32_t other; /**< the other direction, or TRACE_NONE */
+	bool record;                  /**< a lane without frames, by message records */
+	struct dump_address src, dst; /**< of records the workers */
+	uint32_t other;               /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
 	struct trace_port at;   /**< where frames without a direction were seen */
 	uint8_t dst_mac[6];     /**< destination in the frames of its sender */
@@ -285,10 +283,10 @@ struct trace_span {
 	bool unplaced; /**< the capture lost records at unknown times */
 };
 
-/** ARP or HELLO, from one address to another. */
+/** HELLO, or a request for a MAC address, from one address to another. */
 struct trace_question {
 	bool hello;
-	uint64_t from, to;
+	struct dump_address from, to;
 	uint64_t unanswered; /**< number since the last answer */
 	uint64_t since;      /**< time of the first of these */
 };
@@ -296,16 +294,16 @@ struct trace_question {
 
 /** An ICMP error that came to a host, with the addresses of the packet that it quotes. */
 struct trace_icmp {
-	uint8_t type, code, file;
-	uint16_t mtu;
-	uint32_t from, src, dst;
+	struct dump_icmp error;
+	struct dump_address from;
+	uint8_t file;
 	uint64_t count, first;
 };
 #define TRACE_ICMP 64u
 
-/** The station that answers ARP for an address. */
+/** The station that answers requests for an address: ARP, or neighbour discovery. */
 struct trace_owner {
-	uint32_t ip;
+	struct dump_address ip;
 	uint8_t mac[6], second[6], file;
 	uint64_t answered; /**< time of the last answer; 0 = a request followed */
 	uint64_t conflicts, first;
@@ -314,10 +312,10 @@ struct trace_owner {
 
 /** The VLAN of an interface, and another one in which requests for its address come. */
 struct trace_tag {
-	uint8_t file;
+	uint8_t file, kind; /**< kind: enum dump_address_kind */
 	bool has;
 	uint16_t iface, own, theirs;
-	uint32_t ip, peer;
+	struct dump_address ip, peer;
 	uint64_t count, first;
 };
 #define TRACE_TAGS 256u
@@ -371,17 +369,6 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 /** End the trace: there are no more frames. */
 void trace_end(struct trace *t);
 
-/** IPv4, or MAC with the top bit set. */
-static inline uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
-{
-	uint64_t a = 0;
-
-	if (ip)
-		return ip;
-	memcpy(&a, mac, 6);
-	return a | 1ull << 63;
-}
-
 /** The interval of a time: for what is drawn over time. */
 struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t time);
 
@@ -416,14 +403,6 @@ bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
 
 /** A wire-up message of flow @p f. */
 void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
-
-/** An IPv4 or MAC address. @return buf */
-const char *stream_address(uint64_t address, char *buf, size_t size);
-/**
- * The address of a flow's sender or, with @p to, of its receiver; also of IPv6.
- * @param buf  at least 46 bytes. @return buf
- */
-const char *stream_end_address(const struct trace_flow *f, bool to, char *buf, size_t size);
 
 /** The name of the sender, or (@p to) of the receiver of a flow. @return buf */
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,

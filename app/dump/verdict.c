@@ -21,7 +21,6 @@
 #define OBSERVATIONS 2u
 #define REASONS 2u
 #define DEVICES 2u
-#define HEADER_BYTES 84u /* Ethernet, IPv4, UDP and lane header */
 #define WHERE 400
 
 /* The last part of a path, if that is another one for each file. */
@@ -44,10 +43,10 @@ const char *verdict_end(const struct report *r, const struct trace_flow *f, bool
 			size_t size)
 {
 	const struct trace_port *p = to ? &f->in : &f->out;
-	char address[46] = "";
+	char address[DUMP_ADDRESS_LEN] = "";
 
 	if (!f->record)
-		stream_end_address(f, to, address, sizeof(address));
+		dump_address_text(to ? &f->dst : &f->src, address);
 	if (p->known)
 		snprintf(buf, size, "%s %s %s", file_name(r, p->file),
 			 r->file[p->file]->iface[p->iface].lane, address);
@@ -107,7 +106,7 @@ static void of_file(const struct report *r, unsigned int i, void (*cb)(void *arg
 			 "%" PRIu64
 			 " frames of %s: captured with %u bytes of each, and at least %u "
 			 "are needed; capture with a larger snaplen",
-			 f->too_short, file_name(r, i), f->caplen, HEADER_BYTES);
+			 f->too_short, file_name(r, i), f->caplen, f->needed);
 		cb(arg, text);
 	} else if (!alone && !r->clock[i].known) {
 		snprintf(text, sizeof(text),

@@ -360,14 +360,46 @@ def arp(op, src, sip, tip, vlan=0):
         '>HHHBBH', 0x806, 1, 0x800, 6, 4, op) + src + sip + bytes(6) + tip
 
 
+def ip_sum(data):
+    total = sum(struct.unpack('>%dH' % (len(data) // 2), data))
+    while total > 0xffff:
+        total = (total & 0xffff) + (total >> 16)
+    return struct.pack('>H', ~total & 0xffff)
+
+
 def icmp(kind, code):
     quoted = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 60, 0, 0, 1, 17, 0, IP_A, IP_B) + \
         struct.pack('>HHHH', 20000, 20000, 40, 0)
     head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(quoted), 0, 0, 64, 1, 0, ROUTER, IP_A)
-    total = sum(struct.unpack('>10H', head))
-    total = (total & 0xffff) + (total >> 16)
-    head = head[:10] + struct.pack('>H', ~total & 0xffff) + head[12:]
-    return MAC_A + MAC_C + b'\x08\0' + head + bytes([kind, code]) + bytes(6) + quoted
+    head = head[:10] + ip_sum(head) + head[12:]
+    text = bytes([kind, code]) + bytes(6) + quoted
+    return MAC_A + MAC_C + b'\x08\0' + head + text[:2] + ip_sum(text) + text[4:]
+
+
+IP6_A, IP6_B, ROUTER6 = (b'\xfd' + bytes(14) + bytes([n]) for n in (1, 2, 254))
+
+
+def icmp6(text, src, dst, hops=255, src_mac=MAC_C, vlan=0):
+    """A frame with the message @text, whose checksum is filled in."""
+    total = ip_sum(src + dst + struct.pack('>II', len(text), 58) + text)
+    tag = struct.pack('>HH', 0x8100, vlan) if vlan else b''
+    return (MAC_A + src_mac + tag + b'\x86\xdd' +
+            struct.pack('>IHBB', 6 << 28, len(text), 58, hops) + src + dst + text[:2] + total +
+            text[4:])
+
+
+def neighbour(answer, mac, src, dst, vlan=0):
+    """A solicitation for the MAC address of @dst, or the advertisement of @src to @dst."""
+    kind, flags, target, option = (136, 0x60, src, 2) if answer else (135, 0, dst, 1)
+    text = bytes([kind, 0, 0, 0, flags, 0, 0, 0]) + target + bytes([option, 1]) + mac
+    group = b'\xff\x02' + bytes(9) + b'\x01\xff' + dst[13:]
+    return icmp6(text, src, dst if answer else group, src_mac=mac, vlan=vlan)
+
+
+def error6(kind, code, mtu=0):
+    quoted = struct.pack('>IHBB', 6 << 28, 40, 17, 64) + IP6_A + IP6_B + \
+        struct.pack('>HHHH', 20000, 20000, 40, 0) + bytes(32)
+    return icmp6(bytes([kind, code, 0, 0]) + struct.pack('>I', mtu) + quoted, ROUTER6, IP6_A, 64)
 
 
 def crafted(frames):
@@ -405,16 +437,84 @@ def other_protocols_name_faults():
     assert [f['class'] for f in crafted_cut([sent, bye], (edit.IN, icmp(3, 13)))] == ['firewall']
 
 
+# @behaviour Y96: what neighbour discovery and ICMPv6 show of a lane with IPv6 is named: two owners of
+# an address, another VLAN, errors of routers
+def neighbour_discovery_names_faults():
+    ask = (edit.OUT, neighbour(False, MAC_A, IP6_A, IP6_B))
+    answers = [(edit.IN, neighbour(True, m, IP6_B, IP6_A)) for m in (MAC_B, MAC_C)]
+    found = crafted([ask] + answers)
+    assert [f['class'] for f in found] == ['two advertisements'], found
+    for text in ('02:00:00:00:00:02', '02:00:00:00:00:03', 'fd00::2'):
+        assert text in found[0]['evidence'], found
+    assert crafted([ask, answers[0], ask, answers[1]]) == []
+    tagged = (edit.OUT, neighbour(False, MAC_A, IP6_A, IP6_B, 10))
+    found = crafted([tagged, (edit.IN, neighbour(False, MAC_B, IP6_B, IP6_A, 20))] * 3)
+    assert [f['class'] for f in found] == ['wrong VLAN'], found
+    assert 'fd00::2 requests its address in VLAN 20' in found[0]['evidence'], found
+    crafted([ask] * 4)
+    assert 'neighbour solicitations from fd00::1 for fd00::2' in dump(path('x.pcapng'))
+    crafted([ask] * 4 + answers[:1])
+    assert 'no answer' not in dump(path('x.pcapng'))
+    # What a host does not accept shows nothing: a router has forwarded it, or a bit is wrong.
+    bad = bytearray(answers[1][1])
+    bad[21] = 254
+    assert crafted([ask, answers[0], (edit.IN, bytes(bad))]) == []
+    bad = answers[1][1][:-1] + bytes([answers[1][1][-1] ^ 1])
+    assert crafted([ask, answers[0], (edit.IN, bad)]) == []
+
+
+# @behaviour Y96
+def icmpv6_names_faults():
+    sent = (edit.OUT, cut_frame(1, IP6_A, IP6_B))
+    for kind, code, name in ((1, 0, 'unreachable'), (1, 1, 'firewall'), (1, 3, 'unreachable'),
+                             (1, 4, 'unreachable'), (1, 5, 'firewall'), (2, 0, 'path MTU'),
+                             (3, 0, 'TTL')):
+        found = crafted_cut([sent], (edit.IN, error6(kind, code, 1400 if kind == 2 else 0)))
+        assert [f['class'] for f in found] == [name], (kind, code, found)
+        text = 'for fd00::1 > fd00::2, 1 times (ICMPv6 type %d, code %d)' % (kind, code)
+        assert 'fd00::fe reports ' in found[0]['evidence'] and text in found[0]['evidence'], found
+        assert ('MTU 1400' in found[0]['evidence']) == (kind == 2), found
+    bye = (edit.IN, cut_frame(10, IP6_B, IP6_A))
+    assert crafted_cut([sent, bye], (edit.IN, error6(1, 4))) == []
+    # Errors about other hosts, parameter problems, and a wrong checksum name nothing.
+    assert crafted_cut([(edit.OUT, cut_frame(1, IP6_A, ROUTER6))], (edit.IN, error6(1, 1))) == []
+    assert crafted_cut([sent], (edit.IN, error6(4, 0))) == []
+    bad = error6(1, 1)
+    assert crafted_cut([sent], (edit.IN, bad[:-1] + bytes([bad[-1] ^ 1]))) == []
+    text = dump(path('y.pcapng'))
+    assert 'no answer to the last' not in text
+    crafted_cut([sent] * 4, (edit.IN, error6(1, 1)))
+    assert 'HELLO from fd00::1 to fd00::2' in dump(path('y.pcapng'))
+
+
+def simulated(case):
+    """The first lines about the frames of all ports of a case of lane_ip6."""
+    subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_lane_ip6'), '-k', case, '-s', '1', '-n',
+                    '1', '-w', path('six.pcapng')], check=True, stdout=subprocess.DEVNULL)
+    return dump('-s', '0', path('six.pcapng'), code=4) # bodies are no messages of the library
+
+
+# @behaviour Y96
+def simulated_lanes_with_ipv6_have_the_same_faults():
+    text = simulated('packet_too_big_is_heeded')
+    assert 'path MTU, ' in text and 'fd00::ee reports packet too big (MTU 1500) for ' \
+        'fd00::a > fd00::b' in text, text
+    assert 'neighbour discovery of IPv6' in text, text
+    text = simulated('an_unrequested_advertisement')
+    assert 'two advertisements, ' in text and 'solicitations for fd00::b' in text, text
+
+
 def cut_frame(kind, source, target):
     """A frame of this type. It is cut, so that it needs no CRC32C."""
     hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, 4, 42 + 64, 1, 2, 0, 0, 5, 0, 0, 0,
                         7, 8, 0xffff) + bytes(64 + 4)
+    udp = struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello
+    if len(source) == 16:
+        return (MAC_C + MAC_A + b'\x86\xdd' + struct.pack('>IHBB', 6 << 28, len(udp), 17, 64) +
+                source + target + udp)[:120]
     ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(hello), 0, 0, 64, 17, 0, source, target)
-    total = sum(struct.unpack('>10H', ip))
-    total = (total & 0xffff) + (total >> 16)
-    ip = ip[:10] + struct.pack('>H', ~total & 0xffff) + ip[12:]
-    return (MAC_C + MAC_A + b'\x08\0' + ip +
-            struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello)[:120]
+    ip = ip[:10] + ip_sum(ip) + ip[12:]
+    return (MAC_C + MAC_A + b'\x08\0' + ip + udp)[:120]
 
 
 def crafted_cut(cut, error):
@@ -423,7 +523,8 @@ def crafted_cut(cut, error):
     out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
         '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
     for number, (way, data) in enumerate([*cut, error]):
-        length = 14 + 20 + 8 + 42 + 64 + 4 if number < len(cut) else len(data)
+        around = 40 if data[12:14] == b'\x86\xdd' else 20
+        length = 14 + around + 8 + 42 + 64 + 4 if number < len(cut) else len(data)
         out += edit.block(edit.PACKET, struct.pack(
             '<IIIII', 0, 0, 1000000 * (number + 1), len(data), length) + data +
             bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))
@@ -504,6 +605,7 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
-         other_protocols_name_faults, an_interrupt_prints_the_report,
+         other_protocols_name_faults, neighbour_discovery_names_faults, icmpv6_names_faults,
+         simulated_lanes_with_ipv6_have_the_same_faults, an_interrupt_prints_the_report,
          each_interval_is_reported, a_new_fault_is_reported_once, a_silence_is_one_line,
          an_interval_is_printed_while_the_capture_goes_on])

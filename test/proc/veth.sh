@@ -236,6 +236,30 @@ ipv6_through_a_router() {
 	done
 }
 
+# ipv6_router_reports CLASS ROUTE: the router of ipv6_through_a_router has such a route to the
+# server. The client's capture alone names what the router reports to it.
+ipv6_router_reports() {
+	local class=$1 route=$2 r=${ns[2]} rc=0
+	ip -n "$r" -6 route add "$route" fd00:1::1/128 || return 1
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=left,$packet")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=right,$packet")
+	lanes=dpdk:0,ip=fd00:1::1/64,gw=fd00:1::fe
+	start_server "$perf" || return 1
+	lanes=dpdk:0,ip=fd00:2::2/64,gw=fd00:2::fe
+	client "$perf" -S "CAPTURE=$dir/router.pcapng" -S CONNECT_TIMEOUT=3s -t tag_bw -s 8 -n 10 \
+		-f || rc=$?
+	kill $server_pid
+	server_code
+	ip -n "$r" -6 route del "$route" fd00:1::1/128
+	echo "the client ended with $rc"
+	[ $rc != 0 ] || return 1
+	"$build/app/weft-dump" "$dir/router.pcapng" >"$dir/dump.txt" || return 1
+	head -n 24 "$dir/dump.txt"
+	grep -q "^$class, " "$dir/dump.txt" &&
+		grep -q "fd00:2::fe reports .* for fd00:2::2 > fd00:1::1, .*ICMPv6" "$dir/dump.txt"
+}
+
 if [ -e /proc/sys/net/ipv6 ] && link six 1500; then
 	# @behaviour R89
 	check "IPv6 alone, as Wireshark reads it" ipv6_alone
@@ -243,6 +267,9 @@ if [ -e /proc/sys/net/ipv6 ] && link six 1500; then
 	check "IPv6 alone, addresses from the MAC" ipv6_pair "dpdk:0,ip=fe80::/64" \
 		"dpdk:0,ip=fe80::/64" -t tag_bw -s 8,64k -n 100 -f -V
 	check "IPv6 through a router" ipv6_through_a_router
+	# @behaviour Y96
+	check "a router that prohibits it is named" ipv6_router_reports firewall prohibit
+	check "a router without a route is named" ipv6_router_reports unreachable unreachable
 else
 	skip "IPv6" "the kernel has no IPv6"
 fi

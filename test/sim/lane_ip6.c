@@ -480,9 +480,9 @@ static uint64_t time_to_shrink(struct sim_case *c, bool speaks, size_t mtu)
 /* Without its reports the search finds the size, too. */
 static void packet_too_big_is_heeded(struct sim_case *c)
 {
-	time_to_shrink(c, true, 1500);
-	time_to_shrink(c, true, 1280);
 	time_to_shrink(c, false, 1280);
+	time_to_shrink(c, true, 1280);
+	time_to_shrink(c, true, 1500);
 }
 
 /* A quote that names no connection of this host is no report. */

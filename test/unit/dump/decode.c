@@ -265,6 +265,204 @@ static void other_frames_are_not_ours(void **state)
 		dump_decode(&frame, &view);
 }
 
+/* ---- neighbour discovery, ICMPv6 ---- */
+
+struct six {
+	struct rte_ether_hdr eth;
+	struct rte_ipv6_hdr ip;
+	uint8_t body[200];
+} __attribute__((packed, aligned(2)));
+
+#define IP6(n) 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, n
+
+static const uint8_t ip6_a[] = {IP6(1)}, ip6_b[] = {IP6(2)};
+
+/* A message of ICMPv6 from a to b, as hosts accept it. */
+static struct six six_of(const void *body, uint16_t len)
+{
+	struct six s = {.eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6),
+			.eth.src_addr = {{2, 0, 0, 0, 0, 1}},
+			.ip = {.vtc_flow = RTE_BE32(6u << 28),
+			       .payload_len = rte_cpu_to_be_16(len),
+			       .proto = 58,
+			       .hop_limits = 255}};
+
+	memcpy(&s.ip.src_addr, ip6_a, 16);
+	memcpy(&s.ip.dst_addr, ip6_b, 16);
+	memcpy(s.body, body, len);
+	return s;
+}
+
+static void fill_checksum(struct six *s)
+{
+	uint16_t sum;
+
+	memset(s->body + 2, 0, 2);
+	sum = (uint16_t)~weft_ip6_sum(&s->ip, s->body, weft_be16(s->ip.payload_len));
+	memcpy(s->body + 2, &sum, sizeof(sum));
+}
+
+/* The frame, in memory of exactly the captured length. */
+static struct dump_view six_cut(const struct six *s, uint32_t caplen, uint32_t len)
+{
+	uint8_t *exact = malloc(caplen);
+	struct dump_frame frame = {.data = exact, .caplen = caplen, .len = len};
+	struct dump_view view;
+
+	assert_non_null(exact);
+	memcpy(exact, s, caplen);
+	dump_decode(&frame, &view);
+	free(exact);
+	return view;
+}
+
+static struct dump_view six_view(const struct six *s, uint32_t caplen)
+{
+	return six_cut(s, caplen, 54u + weft_be16(s->ip.payload_len));
+}
+
+static struct dump_view six_decoded(struct six *s)
+{
+	fill_checksum(s);
+	return six_view(s, 54u + weft_be16(s->ip.payload_len));
+}
+
+static const uint8_t solicit[32] = {135, 0, 0, 0, 0, 0, 0, 0, IP6(2), 1, 1, 2, 0, 0, 0, 0, 9};
+
+static void neighbour_discovery_is_read_as_arp(void **state)
+{
+	struct dump_view view;
+	struct six s;
+
+	(void)state;
+	s = six_of(solicit, sizeof(solicit));
+	view = six_decoded(&s);
+	assert_int_equal(view.what, DUMP_ND);
+	assert_false(view.neighbour.answer);
+	assert_memory_equal(view.neighbour.from.b, ip6_a, 16);
+	assert_memory_equal(view.neighbour.to.b, ip6_b, 16);
+	assert_int_equal(view.neighbour.mac[5], 9);
+	s.body[0] = 136; /* b is at 02:00:00:00:00:09, from a */
+	s.body[24] = 2;
+	view = six_decoded(&s);
+	assert_int_equal(view.what, DUMP_ND);
+	assert_true(view.neighbour.answer);
+	assert_memory_equal(view.neighbour.from.b, ip6_b, 16);
+	assert_int_equal(view.neighbour.mac[5], 9);
+	/* Without the option it is the MAC address of the frame. */
+	s = six_of(solicit, 24);
+	view = six_decoded(&s);
+	assert_int_equal(view.what, DUMP_ND);
+	assert_int_equal(view.neighbour.mac[5], 1);
+}
+
+static void expect_no_neighbour(struct six s)
+{
+	struct dump_view view = six_decoded(&s);
+
+	assert_int_equal(view.what, DUMP_OTHER);
+	assert_int_equal(view.icmp.error, ICMP_ERROR_NONE);
+}
+
+static void hosts_drop_what_is_not_read_as_neighbour_discovery(void **state)
+{
+	const struct six good = six_of(solicit, sizeof(solicit));
+	struct six s = good;
+	uint32_t cap;
+
+	(void)state;
+	s.ip.hop_limits = 254;
+	expect_no_neighbour(s);
+	s = good;
+	s.body[1] = 1; /* code */
+	expect_no_neighbour(s);
+	s = good;
+	s.body[8] = 0xff; /* the target is a group */
+	expect_no_neighbour(s);
+	s = good;
+	memset(s.body + 8, 0, 16);
+	expect_no_neighbour(s);
+	s = good;
+	s.body[25] = 0; /* an option without end */
+	expect_no_neighbour(s);
+	s = good;
+	s.body[25] = 2; /* beyond the message */
+	expect_no_neighbour(s);
+	s = good;
+	s.ip.payload_len = RTE_BE16(31);
+	expect_no_neighbour(s);
+	s = good;
+	s.ip.payload_len = RTE_BE16(23); /* the target is not all there */
+	expect_no_neighbour(s);
+	s = good;
+	s.ip.vtc_flow = RTE_BE32(5u << 28);
+	expect_no_neighbour(s);
+	s = good;
+	fill_checksum(&s);
+	s.body[31] ^= 1;
+	assert_int_equal(six_view(&s, 54 + 32).what, DUMP_OTHER);
+	/* One that the capture has cut behind its target is read. */
+	for (cap = 14; cap < 54 + 32; cap++)
+		assert_int_equal(six_view(&s, cap).what, cap < 54 + 24 ? DUMP_OTHER : DUMP_ND);
+	s.ip.payload_len = RTE_BE16(33); /* beyond the frame */
+	assert_int_equal(six_cut(&s, 54 + 24, 54 + 32).what, DUMP_OTHER);
+}
+
+/* A router reports that a UDP packet of b to a did not arrive. */
+static struct six error_of(uint8_t type, uint8_t code)
+{
+	uint8_t body[8 + 40 + 8 + 20] = {type, code, 0, 0, 0, 1, 0, 2, 0x60};
+
+	body[8 + 6] = 17;
+	memcpy(body + 8 + 8, ip6_b, 16);
+	memcpy(body + 8 + 24, ip6_a, 16);
+	return six_of(body, sizeof(body));
+}
+
+static void errors_of_icmpv6_are_read(void **state)
+{
+	static const struct {
+		uint8_t type, code;
+		enum dump_icmp_error error;
+	} of[] = {
+		{1, 0, ICMP_ERROR_UNREACHABLE}, {1, 1, ICMP_ERROR_PROHIBITED},
+		{1, 2, ICMP_ERROR_UNREACHABLE}, {1, 3, ICMP_ERROR_UNREACHABLE},
+		{1, 4, ICMP_ERROR_NO_PORT},     {1, 5, ICMP_ERROR_PROHIBITED},
+		{1, 6, ICMP_ERROR_PROHIBITED},  {2, 0, ICMP_ERROR_TOO_LONG},
+		{3, 0, ICMP_ERROR_TIME},        {3, 1, ICMP_ERROR_TIME},
+		{4, 0, ICMP_ERROR_NONE},        {128, 0, ICMP_ERROR_NONE},
+	};
+	struct dump_view view;
+	struct six s;
+	uint32_t cap;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		s = error_of(of[i].type, of[i].code);
+		view = six_decoded(&s);
+		assert_int_equal(view.what, DUMP_OTHER);
+		assert_int_equal(view.icmp.error, of[i].error);
+		assert_int_equal(view.icmp.mtu, of[i].error == ICMP_ERROR_TOO_LONG ? 0x10002 : 0);
+		if (of[i].error == ICMP_ERROR_NONE)
+			continue;
+		assert_memory_equal(view.icmp.src.b, ip6_b, 16);
+		assert_memory_equal(view.icmp.dst.b, ip6_a, 16);
+	}
+	s = error_of(1, 1);
+	fill_checksum(&s);
+	for (cap = 14; cap <= 54 + 76; cap++)
+		assert_int_equal(six_view(&s, cap).icmp.error,
+				 cap < 54 + 56 ? ICMP_ERROR_NONE : ICMP_ERROR_PROHIBITED);
+	s.body[70] ^= 1;
+	assert_int_equal(six_view(&s, 54 + 76).icmp.error, ICMP_ERROR_NONE);
+	s = error_of(1, 1);
+	s.body[8 + 6] = 6; /* the packet is TCP's */
+	assert_int_equal(six_decoded(&s).icmp.error, ICMP_ERROR_NONE);
+	s = error_of(1, 1);
+	s.body[8] = 0x45;
+	assert_int_equal(six_decoded(&s).icmp.error, ICMP_ERROR_NONE);
+}
+
 /* ---- message records ---- */
 
 static struct dump_view record_of(struct built *b, uint32_t caplen)
@@ -389,6 +587,9 @@ int main(void)
 		cmocka_unit_test(a_frame_that_the_capture_cut_is_no_wrong_one),
 		cmocka_unit_test(text_of_a_peer_commands_no_terminal),
 		cmocka_unit_test(other_frames_are_not_ours),
+		cmocka_unit_test(neighbour_discovery_is_read_as_arp),
+		cmocka_unit_test(hosts_drop_what_is_not_read_as_neighbour_discovery),
+		cmocka_unit_test(errors_of_icmpv6_are_read),
 		cmocka_unit_test(a_record_is_a_message_or_an_operation),
 		cmocka_unit_test(what_is_no_record_is_wrong),
 	};
