@@ -425,7 +425,7 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 	if (port->flags & WEFT_FRAME_PORT_SOCKET)
 		tap->hosts = port->hosts;
 	tap->speed = (uint64_t)(port->bandwidth * 8);
-	tap->recorder = weft_recorder_open(conf, platform, tap);
+	*(tap->hosts ? &tap->recorder6 : &tap->recorder) = weft_recorder_open(conf, platform, tap);
 	tap_join(tap, conf);
 	return tap;
 }
@@ -471,6 +471,7 @@ static void tap_leave(struct weft_tap *tap)
 	pthread_mutex_unlock(&lock);
 	weft_recorder_settle();
 	weft_recorder_close(tap->recorder);
+	weft_recorder_close(tap->recorder6);
 }
 
 void weft_tap_close(struct weft_tap *tap)
@@ -628,10 +629,13 @@ static void messages_offer(struct weft_lane_tap *base, enum weft_lane_tap_way wa
 			   const struct iovec *iov, unsigned int num, uint64_t now)
 {
 	struct weft_tap *tap = &((struct messages *)base)->tap;
+	uint32_t len = 0;
 
+	for (unsigned int i = 0; tap->recorder && i < num; i++)
+		len += (uint32_t)iov[i].iov_len;
 	if (tap->recorder)
-		weft_recorder_put_bytes(tap->recorder, iov, num, (enum weft_pcapng_direction)way,
-					now);
+		weft_recorder_put_bytes(tap->recorder, 0, iov, num, len,
+					(enum weft_pcapng_direction)way, now);
 	/* Relaxed: a hint; weft_tap_copy_bytes() checks again. */
 	if (atomic_load_explicit(&tap->target, memory_order_relaxed))
 		weft_tap_copy_bytes(tap, iov, num, (enum weft_pcapng_direction)way);

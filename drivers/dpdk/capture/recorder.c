@@ -38,21 +38,21 @@ static struct weft_recorder *recorder_at(unsigned int i)
 
 /* ---- writing records that are in pieces ----------------------------------------------------- */
 
-void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
-			     enum weft_pcapng_direction direction, uint64_t now)
+void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const struct iovec *iov,
+			     unsigned int num, uint32_t len, enum weft_pcapng_direction direction,
+			     uint64_t now)
 {
 	/* this thread's own */
-	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), word;
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + behind, word;
 	struct weft_recorder_slot *s = &r->slots[head & r->mask];
 	uint8_t bytes[WEFT_RECORDER_BYTES] = {0};
-	uint64_t len = 0, have = 0, n;
+	uint64_t have = 0, n;
 	unsigned int i;
 
 	for (i = 0; i < num; i++) {
 		n = RTE_MIN(iov[i].iov_len, sizeof(bytes) - have);
 		memcpy(bytes + have, iov[i].iov_base, n);
 		have += n;
-		len += iov[i].iov_len;
 	}
 	/* Release: as in weft_recorder_put(). */
 	atomic_thread_fence(memory_order_release);

@@ -76,9 +76,14 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 					 const struct weft_tap *tap);
 /** The lane closes. NULL is allowed. */
 void weft_recorder_close(struct weft_recorder *r);
-/** As weft_recorder_put(), for a message record in pieces. */
-void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
-			     enum weft_pcapng_direction direction, uint64_t now);
+/**
+ * As weft_recorder_put(), for a message record or a frame in pieces.
+ * @param behind  frames that are behind head already
+ * @param len     bytes of the whole frame, of which the pieces may be the first ones
+ */
+void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const struct iovec *iov,
+			     unsigned int num, uint32_t len, enum weft_pcapng_direction direction,
+			     uint64_t now);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

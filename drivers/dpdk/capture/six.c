@@ -25,7 +25,7 @@ static void fill_checksum(const struct rte_mbuf *m, const struct rte_ipv6_hdr *i
 		udp->dgram_cksum = UINT16_MAX;
 }
 
-static void lane_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
+static void lane_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
 		      struct weft_six_head *head)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -50,7 +50,8 @@ static void lane_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 	memcpy(&ip6->src_addr, src, sizeof(*src));
 	memcpy(&ip6->dst_addr, dst, sizeof(*dst));
 	udp->dgram_cksum = 0;
-	fill_checksum(m, ip6, udp);
+	if (m->pkt_len + WEFT_IP6_MORE <= whole)
+		fill_checksum(m, ip6, udp);
 	head->len = (uint32_t)(sizeof(*eth6) + WEFT_IP6_UDP_LEN);
 	head->skip = HEAD;
 }
@@ -73,7 +74,7 @@ static void arp_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 	head->skip = head->len ? m->pkt_len : 0;
 }
 
-void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
+void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
 		   struct weft_six_head *head)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
@@ -82,7 +83,7 @@ void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 	if (m->data_len < HEAD)
 		return;
 	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-		lane_head(hosts, m, head);
+		lane_head(hosts, m, whole, head);
 	else if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 		arp_head(hosts, m, head);
 }

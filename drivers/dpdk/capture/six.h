@@ -25,10 +25,11 @@ struct weft_six_head {
 };
 
 /**
- * The headers of a frame, with checksums; of an ARP packet the frame of neighbour discovery.
+ * The headers of a frame; of an ARP packet the frame of neighbour discovery.
+ * @param whole  a longer frame has no UDP checksum (0): no file has all of its bytes
  * @param[out] head  both lengths are 0 for other frames, and if a host has no number any more
  */
-void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
+void weft_six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
 		   struct weft_six_head *head);
 
 #endif /* WEFT_CAPTURE_SIX_H */

@@ -192,7 +192,7 @@ static struct weft_capture_record *copy_frame(const struct weft_tap *tap, const 
 	uint32_t len, caplen;
 
 	if (tap->hosts)
-		weft_six_head(tap->hosts, m, &head);
+		weft_six_head(tap->hosts, m, UINT16_MAX, &head);
 	len = m->pkt_len - head.skip + head.len;
 	caplen = RTE_MIN(len, t->snaplen);
 	if (f && !filter_takes(f, m, &head, len))
@@ -281,6 +281,27 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 		ring_offered(t->ring, copy_frame(tap, pkts[i], time, WEFT_PCAPNG_IN));
 	set_within(t->ring, time - t->offset > now ? time - t->offset - now : 0);
 	target_leave(tap, n);
+}
+
+void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
+		      enum weft_pcapng_direction direction, uint64_t now)
+{
+	struct weft_six_head head;
+	const struct rte_mbuf *m;
+	struct iovec iov[2];
+	unsigned int i;
+	uint32_t len;
+
+	for (i = 0; i < n; i++) {
+		m = pkts[i];
+		weft_six_head(tap->hosts, m, WEFT_RECORDER_BYTES, &head);
+		len = m->pkt_len - head.skip + head.len;
+		iov[0] = (struct iovec){head.bytes, head.len};
+		head.skip = RTE_MIN(head.skip, (uint32_t)m->data_len);
+		iov[1] = (struct iovec){rte_pktmbuf_mtod_offset(m, void *, head.skip),
+					m->data_len - head.skip};
+		weft_recorder_put_bytes(tap->recorder6, i, iov, 2, len, direction, now);
+	}
 }
 
 static void copy_pieces(uint8_t *to, const struct iovec *iov, uint32_t len)

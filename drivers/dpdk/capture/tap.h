@@ -58,6 +58,8 @@ struct weft_tap_target {
 struct weft_tap {
 	/* Of the lane's thread. */
 	struct weft_recorder *recorder; /**< NULL = none */
+	/** of a lane with @p hosts, instead of @p recorder */
+	struct weft_recorder *recorder6;
 	struct weft_tap_target *in_use; /**< between offer() and taken() */
 	uint64_t offered_at;
 	/**
@@ -85,6 +87,9 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 			   uint64_t now);
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
+/** weft_recorder_put() for frames that get the headers of the network. */
+void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
+		      enum weft_pcapng_direction direction, uint64_t now);
 /** A message record, in pieces, instead of a burst of frames. */
 void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned int num,
 			 enum weft_pcapng_direction direction);
@@ -101,6 +106,8 @@ static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *
 		return;
 	if (tap->recorder)
 		weft_recorder_put(tap->recorder, pkts, n, direction, now);
+	else if (tap->recorder6)
+		weft_tap_record6(tap, pkts, n, direction, now);
 	/* Relaxed: a hint; weft_tap_copy() checks again. */
 	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed)))
 		weft_tap_copy(tap, pkts, n, direction);
@@ -113,6 +120,8 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		return;
 	if (tap->recorder)
 		weft_recorder_commit(tap->recorder, n);
+	else if (tap->recorder6)
+		weft_recorder_commit(tap->recorder6, n);
 	if (unlikely(tap->in_use))
 		weft_tap_copied(tap, n);
 }
@@ -126,8 +135,12 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 {
 	if (!tap)
 		return;
-	if (tap->recorder)
+	if (tap->recorder) {
 		weft_recorder_add(tap->recorder, pkts, n, WEFT_PCAPNG_IN, now);
+	} else if (tap->recorder6) {
+		weft_tap_record6(tap, pkts, n, WEFT_PCAPNG_IN, now);
+		weft_recorder_commit(tap->recorder6, n);
+	}
 	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed)))
 		weft_tap_copy_arrived(tap, pkts, n, now);
 }
@@ -135,7 +148,7 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 /** A lane has failed or is given up: the recorders' frames are written to a file. */
 static inline void weft_tap_error(const struct weft_tap *tap, const char *reason)
 {
-	if (tap && tap->recorder)
+	if (tap && (tap->recorder || tap->recorder6))
 		weft_recorder_error(reason);
 }
 

@@ -21,6 +21,7 @@
 #include "capture/capture.h"
 #include "capture/capture_file.h"
 #include "capture_util.h"
+#include "dump/decode.h"
 #include "dump/file.h"
 #include "eal.h"
 #include "frame/frame.h"
@@ -592,12 +593,39 @@ static unsigned int read_frames(void)
 	return n;
 }
 
+static const struct in6_addr own = {{{0xfd, [15] = 1}}}, peer = {{{0xfd, [15] = 2}}};
+
+/* A port of an IPv6 lane over sockets. */
+static struct weft_frame_port six_port(void)
+{
+	struct weft_frame_port six = port;
+
+	six.flags = WEFT_FRAME_PORT_SOCKET;
+	six.hosts = weft_hosts_new(&own);
+	assert_non_null(six.hosts);
+	return six;
+}
+
+/* A frame of it, to the peer. */
+static struct rte_mbuf *six_frame(const struct weft_frame_port *six, uint16_t len)
+{
+	struct rte_mbuf *m = frame_of(len, 1);
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(p + 14);
+
+	ip->src_addr = rte_cpu_to_be_32(weft_hosts_find(six->hosts, &own));
+	ip->dst_addr = rte_cpu_to_be_32(weft_hosts_number(six->hosts, &peer));
+	ip->time_to_live = 64;
+	((struct rte_udp_hdr *)(ip + 1))->dgram_len = rte_cpu_to_be_16((uint16_t)(len - 34));
+	memset(p + 42, 0x5a, len - 42u);
+	return m;
+}
+
 /* The engine's headers have numbers of hosts. The file has those of the network. */
 static void a_capture_has_the_addresses_of_an_ip6_lane(void **state)
 {
-	static const struct in6_addr own = {{{0xfd, [15] = 1}}}, peer = {{{0xfd, [15] = 2}}};
-	struct weft_frame_port six = port;
-	struct rte_mbuf *m = frame_of(LARGE, 1);
+	struct weft_frame_port six = six_port();
+	struct rte_mbuf *m = six_frame(&six, LARGE);
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(p + 14);
 	const struct rte_ipv6_hdr *ip6 = (const void *)(got[0].data + 14);
@@ -605,14 +633,6 @@ static void a_capture_has_the_addresses_of_an_ip6_lane(void **state)
 	char capture[160];
 
 	(void)state;
-	six.flags = WEFT_FRAME_PORT_SOCKET;
-	six.hosts = weft_hosts_new(&own);
-	assert_non_null(six.hosts);
-	ip->src_addr = rte_cpu_to_be_32(weft_hosts_find(six.hosts, &own));
-	ip->dst_addr = rte_cpu_to_be_32(weft_hosts_number(six.hosts, &peer));
-	ip->time_to_live = 64;
-	((struct rte_udp_hdr *)(ip + 1))->dgram_len = rte_cpu_to_be_16(LARGE - 34);
-	memset(p + 42, 0x5a, LARGE - 42);
 	snprintf(capture, sizeof(capture), "%s,filter=ip6 and src host fd00::1,snaplen=150", file);
 	conf.capture = capture;
 	tap = weft_tap_open(&six, &weft_platform_host, 1, &conf);
@@ -634,6 +654,48 @@ static void a_capture_has_the_addresses_of_an_ip6_lane(void **state)
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	assert_int_equal(weft_ip6_sum((void *)(p + 14), p + 54, LARGE - 34), UINT16_MAX);
 	rte_pktmbuf_free(m);
+	free(six.hosts);
+}
+
+/* The recorder's: of a burst of which the port takes two frames, a short one and a long one. */
+static void the_recorder_has_the_addresses_of_an_ip6_lane(void **state)
+{
+	struct weft_frame_port six = six_port();
+	struct rte_mbuf *m[3] = {six_frame(&six, SMALL), six_frame(&six, LARGE),
+				 six_frame(&six, SMALL)};
+	uint64_t now = weft_platform_host.now(NULL);
+	unsigned int way[3] = {0}, large = 0;
+	struct dump_frame frame;
+	struct weft_tap *tap;
+	struct dump_view v;
+	struct dump_file *f;
+	char name[512], why[400];
+
+	(void)state;
+	conf.capture = NULL;
+	tap = weft_tap_open(&six, &weft_platform_host, 1, &conf);
+	weft_tap_offer(tap, m, 3, WEFT_PCAPNG_OUT, now);
+	weft_tap_taken(tap, 2);
+	weft_tap_arrived(tap, m, 2, now);
+	assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
+	f = dump_file_open(name, 0, why, sizeof(why));
+	assert_non_null(f);
+	while (dump_file_next(f, &frame)) {
+		dump_decode(&frame, &v);
+		if (v.src.kind != ADDRESS_IP6)
+			continue;
+		assert_memory_equal(v.src.b, &own, 16);
+		assert_memory_equal(v.dst.b, &peer, 16);
+		assert_int_equal(frame.data[62], 0x5a);
+		assert_int_equal(frame.caplen, RTE_MIN(frame.len, WEFT_RECORDER_BYTES));
+		way[frame.way]++;
+		large += frame.len == LARGE + 20;
+	}
+	assert_string_equal(f->why, "");
+	dump_file_close(f);
+	assert_true(way[DUMP_OUT] == 2 && way[DUMP_IN] == 2 && large == 2);
+	weft_tap_close(tap);
+	rte_pktmbuf_free_bulk(m, 3);
 	free(six.hosts);
 }
 
@@ -723,6 +785,7 @@ int main(void)
 		cmocka_unit_test(a_signal_handler_may_write_a_file),
 		cmocka_unit_test(frames_are_whole_while_the_lane_goes_on),
 		cmocka_unit_test(a_capture_has_the_addresses_of_an_ip6_lane),
+		cmocka_unit_test(the_recorder_has_the_addresses_of_an_ip6_lane),
 		cmocka_unit_test(a_time_that_is_not_exact_has_its_bound_in_the_file),
 	};
 
