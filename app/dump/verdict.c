@@ -15,7 +15,10 @@
 #include "dump/options.h"
 #include "dump/trace.h"
 
-/* Limits without --all. A fault has three lines, so there are 26 lines at most. */
+/*
+ * Limits without --all. A fault has three lines, and observations are printed only with fewer
+ * than FAULTS. So there are 24 lines at most.
+ */
 #define FAULTS 5u
 #define SENTENCES 2u
 #define OBSERVATIONS 2u
@@ -295,7 +298,7 @@ void verdict_text(FILE *out, const struct list *l)
 		fprintf(out, "%u further: see --all\n", silent.num - silent.most);
 	if (!verdicts && !silent.num)
 		no_fault(out, r->trace);
-	for (i = verdicts; i < n && (all || i < verdicts + OBSERVATIONS); i++)
+	for (i = verdicts; i < n && (all || (shown < FAULTS && i < verdicts + OBSERVATIONS)); i++)
 		observation_text(out, r, &found[i]);
 	verdict_devices(r, line, &devices);
 	verdict_not_judged(r, line, &why);

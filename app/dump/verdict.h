@@ -9,7 +9,7 @@
 #include "dump/anomaly.h"
 #include "dump/list.h"
 
-/** Print the first lines, at most 26; all with --all. */
+/** Print the first lines, at most 24; all with --all. */
 void verdict_text(FILE *out, const struct list *l);
 
 /** One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1". @return buf */

@@ -437,8 +437,8 @@ def other_protocols_name_faults():
     assert [f['class'] for f in crafted_cut([sent, bye], (edit.IN, icmp(3, 13)))] == ['firewall']
 
 
-# @behaviour Y96: what neighbour discovery and ICMPv6 show of a lane with IPv6 is named: two owners of
-# an address, another VLAN, errors of routers
+# @behaviour Y96: what neighbour discovery and ICMPv6 show of a lane with IPv6 is named: two owners
+# of an address, another VLAN, errors of routers
 def neighbour_discovery_names_faults():
     ask = (edit.OUT, neighbour(False, MAC_A, IP6_A, IP6_B))
     answers = [(edit.IN, neighbour(True, m, IP6_B, IP6_A)) for m in (MAC_B, MAC_C)]
@@ -533,6 +533,51 @@ def crafted_cut(cut, error):
     return json.loads(dump('-j', path('y.pcapng')))['anomalies']
 
 
+def packet(time, way, data):
+    return edit.Record(struct.pack('<IIIII', 0, time >> 32, time & 0xffffffff, len(data),
+                                   len(data)) + data + bytes(-len(data) % 4) +
+                       struct.pack('<HHI', 2, 4, way) + bytes(4))
+
+
+def counters(file, time, text):
+    text = ('hw_counters mlx5_0 ' + text).encode()
+    file.write(edit.block(edit.STATISTICS, struct.pack(
+        '<IIIHH', 0, time >> 32, time & 0xffffffff, 1, len(text)) + text +
+        bytes(-len(text) % 4) + bytes(4)))
+
+
+def the_first_lines_are_24_at_most():
+    """With more of each kind than these lines have: faults, requests without an answer,
+    observations, devices, what is not judged, and the reason of a flight recorder."""
+    a, b = pair()
+    long = [r for r in b.records if r.way == edit.IN and r.iface == 0 and len(r.data) > 500][20]
+    long.data = long.data[:-1] + bytes([long.data[-1] ^ 1])
+    edit.stops(a, b, 0.5, 10**10, 1500000)
+    time = a.records[-1].time
+    tagged = (edit.OUT, arp(1, MAC_A, IP_A, IP_B, 10))
+    more = [tagged, (edit.IN, arp(1, MAC_B, IP_B, IP_A, 20)), (edit.OUT, arp(1, MAC_A, IP_A, IP_B))]
+    more += [(edit.IN, arp(2, m, IP_B, IP_A)) for m in (MAC_B, MAC_C)]
+    more += [(edit.OUT, arp(1, MAC_A, IP_A, IP_A[:3] + bytes([n]))) for n in (5, 6, 7, 8)] * 3
+    more += [(edit.OUT, arp(1, MAC_A, IP_A, IP_B))]
+    more += [(edit.IN, icmp(*k)) for k in ((11, 0), (3, 13), (3, 4), (3, 3), (3, 1))]
+    a.records += [packet(time + 1000 * n, *frame) for n, frame in enumerate(more, 1)]
+    for capture in (a, b):
+        capture.records[100].data = capture.records[100].data[:64]
+    files = a.write(path('a.pcapng'), 'dpdk:0: no sign of 10.0.0.5'), b.write(path('b.pcapng'))
+    with open(files[0], 'ab') as f:
+        for n in (1, 2):
+            counters(f, time, ' '.join('%d/np_cnp_sent=%d' % (p, n) for p in (1, 2, 3)))
+    lines = dump('-s', '0', *files, code=4).splitlines()
+    lines = lines[:next(i for i, line in enumerate(lines) if ': clock ' in line)]
+    assert len(lines) == 24, lines
+    for text, number in (('  to do: ', 5), ('weaker faults: see', 1), ('no answer to', 2),
+                         ('further: see', 1), ('RoCE device', 2), ('not judged', 2),
+                         ('was written because', 1), ('observed: ', 0)):
+        assert sum(text in line for line in lines) == number, (text, lines)
+    found = json.loads(dump('-j', *files, code=4))
+    assert len(found['anomalies']) > 5 and len(found['observations']) >= 2, found['observations']
+
+
 def an_interrupt_prints_the_report():
     with open(write(pair()[0])[0], 'rb') as f:
         data = f.read()
@@ -606,6 +651,7 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
          other_protocols_name_faults, neighbour_discovery_names_faults, icmpv6_names_faults,
-         simulated_lanes_with_ipv6_have_the_same_faults, an_interrupt_prints_the_report,
+         simulated_lanes_with_ipv6_have_the_same_faults, the_first_lines_are_24_at_most,
+         an_interrupt_prints_the_report,
          each_interval_is_reported, a_new_fault_is_reported_once, a_silence_is_one_line,
          an_interval_is_printed_while_the_capture_goes_on])
