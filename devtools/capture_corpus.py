@@ -7,7 +7,8 @@ weft-wire's trace: a line for each frame that it lost, delayed or changed. A ver
 true if it is in the family of what weft-wire did on that rail and way. Its time is right if it is
 that of the first few frames which met the fault, within 20 ms. The truth about a host is when its
 process was stopped, and when it waited for a core (run-queue wait of /proc/PID/schedstat, read 100
-times a second): at least half of the named share of the time, or of the named silence."""
+times a second): at least half of the named share of the time, or of the named silence. Frames that
+weft-wire's own receive rings have lost are losses, too: a verdict about them is no false alarm."""
 
 import argparse
 import collections
@@ -352,6 +353,7 @@ class Run:
                 self.waits.stop()
             self.end()
         self.truth['met'] = self.met()
+        self.truth['ring'] = self.ring_losses()
         self.truth['load'] = os.getloadavg()[0]
         self.truth['took'] = time.time() - began
 
@@ -381,6 +383,16 @@ class Run:
                 if pair == '0' and self.way in (None, way) and event in what:
                     times.append(float(when))
         return times
+
+    def ring_losses(self):
+        """What the bridge's own rings have lost, by rail and way: no link has, and no host."""
+        lost = collections.Counter()
+        with open(os.path.join(self.network.folder, 'trace'), encoding='ascii') as f:
+            for line in f:
+                _, pair, way, _, *what = line.split()
+                if what[:1] == ['ring_full']:
+                    lost['%s %s' % (pair, way)] += int(what[1])
+        return lost
 
     def met_few(self):
         """Did the fault meet too few frames to be named? Lossy lanes are used less."""
@@ -484,6 +496,13 @@ def off_of(run, right):
     return min((t - first if t < first else max(t - last, 0) for t in times), key=abs)
 
 
+def is_of_ring(run, anomaly):
+    """Is it about frames that the bridge's own ring has lost, on this rail and way?"""
+    places = {'%d %s' % (rail, way_of(anomaly)) for rail in (0, 1)
+              if lane_of(anomaly) == [run.lane(rail)]}
+    return anomaly['class'] in LOSS | HOLE and places & set(run.truth.get('ring', ()))
+
+
 def judge(run, found):
     """What is right of the verdicts, and which ones are false alarms."""
     truth, named = run.truth, found['anomalies']
@@ -513,6 +532,8 @@ def judge(run, found):
             continue
         if a['class'] in HOST and is_true_of_host(a, truth):
             result['host'].append(a['class'])
+        elif is_of_ring(run, a):
+            result['host'].append('%s by the bridge' % a['class'])
         else:
             result['alarms'].append('%s (%s)' % (a['class'], a['evidence'][:60]))
     return result

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/cli.h"
+#include "drivers/dpdk/port/kernel.h"
 
 const char *eth_port_name(uint16_t port, char *buf)
 {
@@ -41,4 +43,25 @@ int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool)
 		return APP_OK;
 	cli_error("%s", why);
 	return APP_FAIL;
+}
+
+void eth_port_ring_init(uint16_t port, struct eth_port_ring *r)
+{
+	struct rte_eth_dev_info info;
+
+	*r = (struct eth_port_ring){.sock = -1};
+	if (rte_eth_dev_info_get(port, &info) == 0 &&
+	    strcmp(info.driver_name, "net_af_packet") == 0)
+		r->sock = weft_packet_socket_find(info.if_index, 0);
+}
+
+uint64_t eth_port_ring_lost(uint16_t port, struct eth_port_ring *r)
+{
+	struct rte_eth_stats stats;
+
+	if (r->sock >= 0)
+		r->lost += weft_packet_socket_lost(r->sock);
+	else if (rte_eth_stats_get(port, &stats) == 0)
+		r->lost = stats.imissed + stats.rx_nombuf;
+	return r->lost;
 }

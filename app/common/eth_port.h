@@ -34,6 +34,17 @@ uint16_t eth_port_room(uint16_t mtu, uint16_t room);
 /** Configure and start a port. @return APP_OK or an exit code after an error message */
 int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool);
 
+/** Frames that a port's receive ring has lost: by the device's counters, or by the kernel's. */
+struct eth_port_ring {
+	int sock; /**< net_af_packet's, which has no counters of its own; -1 = another port */
+	uint64_t lost;
+};
+
+/** Begin to count, once the port is open. */
+void eth_port_ring_init(uint16_t port, struct eth_port_ring *r);
+/** @return frames that were lost so far */
+uint64_t eth_port_ring_lost(uint16_t port, struct eth_port_ring *r);
+
 /** @param buf  of RTE_ETH_NAME_MAX_LEN bytes @return buf */
 const char *eth_port_name(uint16_t port, char *buf);
 

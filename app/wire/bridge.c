@@ -13,7 +13,6 @@
 #include <rte_cycles.h>
 
 #include "common/cli.h"
-#include "common/eth_port.h"
 #include "wire/bridge.h"
 
 #define POOL_CACHE 256
@@ -115,6 +114,8 @@ int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 		w->pair[i / 2].dir[i % 2].from = ports[i];
 		w->pair[i / 2].dir[!(i % 2)].to = ports[i];
 		ret = eth_port_open(ports[i], w->mtu, w->pool);
+		if (!ret)
+			eth_port_ring_init(ports[i], &w->pair[i / 2].dir[i % 2].ring);
 	}
 	w->num_pairs = num / 2;
 	return ret;
@@ -159,13 +160,14 @@ const struct wire_counter wire_counter[WIRE_COUNTERS] = {
 	LINK("truncated", truncated),
 	PORT("oversize", oversize),
 	PORT("no_room", no_room),
+	PORT("ring_full", ring_full),
 	PORT("port_busy", port_busy),
 };
 
 /* ---- the trace ------------------------------------------------------------------------------ */
 
-#define TRACE_FROM 3 /* counters of all frames are before it */
-#define TRACE_TO (WIRE_COUNTERS - 1)
+#define TRACE_FROM 3                 /* counters of all frames are before it */
+#define TRACE_TO (WIRE_COUNTERS - 2) /* no link changes ring_full and port_busy */
 
 struct trace_before {
 	uint64_t value[WIRE_COUNTERS];
@@ -177,22 +179,29 @@ static void read_counters(const struct wire_dir *d, struct trace_before *b)
 		b->value[i] = wire_counter_value(d, i);
 }
 
-static void trace(struct wire *w, const struct wire_dir *d, const struct trace_before *b,
-		  uint32_t len, uint64_t delay)
+static void trace_head(struct wire *w, const struct wire_dir *d, uint32_t len)
 {
 	struct timespec ts;
-	unsigned int pair = 0, i;
-	bool found = delay != 0;
+	unsigned int pair = 0;
 
-	for (i = TRACE_FROM; i < TRACE_TO && !found; i++)
-		found = wire_counter_value(d, i) != b->value[i];
-	if (!found)
-		return;
 	while (d != &w->pair[pair].dir[WIRE_FORTH] && d != &w->pair[pair].dir[WIRE_BACK])
 		pair++;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	fprintf(w->trace, "%" PRIu64 ".%09ld %u %s %u", (uint64_t)ts.tv_sec, ts.tv_nsec, pair,
 		wire_dir_name[d - w->pair[pair].dir], len);
+}
+
+static void trace(struct wire *w, const struct wire_dir *d, const struct trace_before *b,
+		  uint32_t len, uint64_t delay)
+{
+	bool found = delay != 0;
+	unsigned int i;
+
+	for (i = TRACE_FROM; i < TRACE_TO && !found; i++)
+		found = wire_counter_value(d, i) != b->value[i];
+	if (!found)
+		return;
+	trace_head(w, d, len);
 	for (i = TRACE_FROM; i < TRACE_TO; i++)
 		if (wire_counter_value(d, i) != b->value[i])
 			fprintf(w->trace, " %s", wire_counter[i].name);
@@ -432,6 +441,25 @@ static void doze(const struct wire *w, uint64_t now)
 	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
+/* Count what the rings of the ports have lost: the links have not seen these frames. */
+static void count_ring_losses(struct wire *w)
+{
+	struct wire_dir *d;
+	uint64_t lost;
+
+	rte_ticketlock_lock(&w->lock);
+	for (unsigned int i = 0; i < 2 * w->num_pairs; i++) {
+		d = &w->pair[i / 2].dir[i % 2];
+		lost = eth_port_ring_lost(d->from, &d->ring) - d->counters.ring_full;
+		d->counters.ring_full += lost;
+		if (!lost || !w->trace)
+			continue;
+		trace_head(w, d, 0);
+		fprintf(w->trace, " ring_full %" PRIu64 "\n", lost);
+	}
+	rte_ticketlock_unlock(&w->lock);
+}
+
 static unsigned int one_round(struct wire *w, uint64_t now)
 {
 	unsigned int frames = 0, i;
@@ -455,6 +483,7 @@ void wire_bridge_run(struct wire *w, void (*input)(struct wire *w))
 		idle = one_round(w, now) ? 0 : idle + 1;
 		if (now >= look_at) {
 			input(w);
+			count_ring_losses(w);
 			if (w->trace)
 				fflush(w->trace);
 			look_at = now + INPUT_NS;
@@ -462,6 +491,7 @@ void wire_bridge_run(struct wire *w, void (*input)(struct wire *w))
 		if (w->sleep_us && idle > IDLE_ROUNDS)
 			doze(w, now);
 	}
+	count_ring_losses(w);
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */

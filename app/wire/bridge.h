@@ -19,6 +19,7 @@
 #include <rte_mempool.h>
 #include <rte_ticketlock.h>
 
+#include "common/eth_port.h"
 #include "link/link.h"
 
 #define WIRE_PAIRS 16
@@ -29,6 +30,7 @@ struct wire_counters {
 	uint64_t rx_frames, tx_frames, tx_bytes;
 	uint64_t oversize;  /**< longer than --mtu: dropped */
 	uint64_t no_room;   /**< all buffers hold delayed frames: dropped */
+	uint64_t ring_full; /**< the receive ring of the port has lost them: no link has */
 	uint64_t port_busy; /**< waited for space in the port's ring */
 };
 
@@ -48,6 +50,7 @@ struct wire_dir {
 	struct rte_mbuf *out[WIRE_BURST]; /* due, and without space in the port's ring yet */
 	uint16_t num_out;
 	struct wire_counters counters;
+	struct eth_port_ring ring; /**< of @p from */
 	bool oversize_logged, no_room_logged;
 };
 
@@ -61,7 +64,7 @@ struct wire_counter {
 	size_t offset;
 };
 
-#define WIRE_COUNTERS 18
+#define WIRE_COUNTERS 19
 extern const struct wire_counter wire_counter[WIRE_COUNTERS];
 
 static inline uint64_t wire_counter_value(const struct wire_dir *d, size_t i)
@@ -105,7 +108,8 @@ void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
 
 /**
  * Write, from now on, a line for each frame that a link drops, delays, changes or duplicates: time
- * of day, pair, direction, length, counters of these events, and the delay.
+ * of day, pair, direction, length, counters of these events, and the delay. Frames that the port's
+ * own ring has lost have one line for each INPUT_NS in which there are any.
  * @return APP_OK or an exit code after an error message
  */
 int wire_trace_open(struct wire *w, const char *name);

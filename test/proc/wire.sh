@@ -275,6 +275,60 @@ a_signal_ends_it() {
 	[ $rc = 143 ] && grep -q "^0 forth .* rx 0 tx 0$" "$dir/wire.out"
 }
 
+tidy_rings() {
+	ip netns del "$prefix" 2>/dev/null
+	tidy_wire
+}
+
+# rings: two veths in a namespace; the bridge has one end of each.
+rings() {
+	local i
+	ip netns add "$prefix" 2>/dev/null || return 1
+	trap tidy_rings EXIT
+	ip netns exec "$prefix" sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2>/dev/null
+	for i in 0 1; do
+		ip -n "$prefix" link add "near$i" type veth peer name "far$i" 2>/dev/null ||
+			return 1
+		ip -n "$prefix" link set "near$i" up || return 1
+		ip -n "$prefix" link set "far$i" up || return 1
+	done
+}
+
+# What net_af_packet's ring has lost is no loss of the link: each frame is either received or there.
+losses_of_its_own_ring_are_counted() {
+	local i packet=framecnt=64,framesz=2048,blocksz=4096 lost
+	rm -f "$dir/commands" "$dir/wire.out"
+	mkfifo "$dir/commands"
+	ip netns exec "$prefix" "$wire" --no-huge -m 256 --no-pci --file-prefix="$prefix" \
+		--vdev="net_af_packet0,iface=near0,$packet" \
+		--vdev="net_af_packet1,iface=near1,$packet" -- -S 50 -t "$dir/trace" \
+		<"$dir/commands" >"$dir/wire.out" 2>"$dir/wire.err" &
+	wire_pid=$!
+	exec 7>"$dir/commands"
+	until_said "$dir/wire.out" "^0 back  net_af_packet1 -> net_af_packet0: " $wire_pid ||
+		return 1
+	kill -STOP $wire_pid
+	ip netns exec "$prefix" python3 - <<'PYTHON' || return 1
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(('far0', 0))
+for _ in range(1000):
+    s.send(bytes([0xff] * 6 + [2, 0, 0, 0, 0, 1, 0x88, 0xb5]) + bytes(100))
+PYTHON
+	kill -CONT $wire_pid
+	for ((i = 0; i < 200 && $(counter forth rx) + $(counter forth ring_full) < 1000; i++)); do
+		echo counters >&7
+		sleep 0.05
+	done
+	end_wire || return 1
+	lost=$(awk '$2 == 0 && $3 == "forth" && $4 == 0 && $5 == "ring_full" { n += $6 }
+		END { print n + 0 }' "$dir/trace")
+	echo "$lost of them are in the trace"
+	[ "$(counter forth ring_full)" -gt 500 ] && [ "$(counter back ring_full)" = 0 ] &&
+		[ $(($(counter forth rx) + $(counter forth ring_full))) = 1000 ] &&
+		[ "$lost" = "$(counter forth ring_full)" ]
+}
+
 eal=(--no-huge -m 64 --no-pci)
 one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
 
@@ -295,6 +349,12 @@ check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
 check "the path becomes narrow three times, at last below 1280" a_path_that_becomes_narrow
 check "commands have answers, mistakes sentences" commands_have_answers
 check "a signal ends it, with counters" a_signal_ends_it
+if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && rings; then
+	check "what its own ring loses is counted, and in the trace" \
+		losses_of_its_own_ring_are_counted
+else
+	skip "what its own ring loses" "no network namespace can be made here"
+fi
 check "one port is no pair" refused 2 "ports are bridged in pairs" "${eal[@]}" "${one[@]}" --
 check "a port that is not there" refused 2 "there is no port 'eth7'" \
 	"${eal[@]}" "${one[@]}" -- net_memif0 eth7

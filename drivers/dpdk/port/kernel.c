@@ -223,7 +223,7 @@ static bool is_pmd_socket(int fd, unsigned int if_index)
 	return getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &fanout, &len) == 0 && fanout;
 }
 
-static int packet_socket_find(unsigned int if_index, unsigned int k)
+int weft_packet_socket_find(unsigned int if_index, unsigned int k)
 {
 	long max = sysconf(_SC_OPEN_MAX);
 	int fd;
@@ -237,6 +237,15 @@ static int packet_socket_find(unsigned int if_index, unsigned int k)
 	return -1;
 }
 
+uint32_t weft_packet_socket_lost(int sock)
+{
+	struct tpacket_stats stats = {0};
+	socklen_t len = sizeof(stats);
+
+	/* The kernel sets its counters to 0 with each call. */
+	return getsockopt(sock, SOL_PACKET, PACKET_STATISTICS, &stats, &len) ? 0 : stats.tp_drops;
+}
+
 void weft_packet_socket_init(struct weft_port *p)
 {
 	const struct weft_port_limits *l = &p->dev->limits;
@@ -244,7 +253,7 @@ void weft_packet_socket_init(struct weft_port *p)
 	socklen_t len = sizeof(int);
 	int sndbuf = 0;
 
-	p->sock = packet_socket_find(l->if_index, p->queue);
+	p->sock = weft_packet_socket_find(l->if_index, p->queue);
 	if (p->sock >= 0 && getsockopt(p->sock, SOL_SOCKET, SO_SNDBUF, &sndbuf, &len))
 		sndbuf = 0;
 	if (sndbuf <= 0)

@@ -21,6 +21,10 @@ uint32_t weft_veth_peer_mtu(unsigned int if_index);
  * @return the socket, or a negative error
  */
 int weft_kernel_join(unsigned int if_index, uint8_t mac[2][6]);
+/** @return the socket of net_af_packet's queue @p k on the interface; -1 = there is none */
+int weft_packet_socket_find(unsigned int if_index, unsigned int k);
+/** @return frames that had no place in the socket's receive ring, since the last call */
+uint32_t weft_packet_socket_lost(int sock);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);
 /** @return the number of frames that the PMD takes without sleeping */
