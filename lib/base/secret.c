@@ -175,6 +175,10 @@ int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *rem
 	/* Not blocking: a FIFO without a writer must not hold the process. */
 	int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
+	if (fd < 0 && errno == ENOENT)
+		return complain(&c, -ENOENT,
+				"there is no such file on this host: copy that of the other hosts, "
+				"or make the first one by 'head -c 32 /dev/urandom'");
 	if (fd < 0)
 		return complain(&c, -errno, "%s", strerror(errno));
 	rc = check_file(&c, fd);

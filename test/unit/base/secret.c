@@ -227,7 +227,7 @@ static void what_is_no_file_is_refused(void **state)
 	const struct folder *f = *state;
 
 	unlink(f->key);
-	refused(f, -ENOENT, "No such file");
+	refused(f, -ENOENT, "no such file on this host: copy");
 	assert_int_equal(mkfifo(f->key, 0600), 0);
 	refused(f, -EINVAL, "no regular file");
 	unlink(f->key);
