@@ -113,11 +113,12 @@ static const char *other(const struct peer *p)
  */
 static void print_end(const struct peer *p, const char *what)
 {
-	char text[640];
+	char text[640], reason[160];
 	int rc = -ENOENT;
 
+	snprintf(reason, sizeof(reason), "the %s %s", other(p), what);
 	if (p->worker)
-		rc = weft_recorder_write(what, text, sizeof(text));
+		rc = weft_recorder_write(reason, text, sizeof(text));
 	if (rc == -ENOENT)
 		cli_error("the %s (%s) %s", other(p), oob_peer_name(p->oob), what);
 	else
