@@ -25,6 +25,12 @@ struct flight {
 	uint32_t flow, seq, len, ts, next, link;
 	uint64_t fate;        /* number of the first transmission, or UINT64_MAX */
 	uint32_t order, outs; /* the first transmission's order; number of transmissions */
+	/*
+	 * When a retransmission was there before the first transmission; 0 = never. Transmissions
+	 * up to then, and those that have arrived since.
+	 */
+	uint64_t repaired;
+	uint32_t needed, ins;
 	uint8_t path;
 	bool live;   /* not acknowledged */
 	bool listed; /* in the table: until all before it are acknowledged, too */
@@ -173,10 +179,10 @@ static void is_there(struct msg *m, const struct msg_link *l, const struct fligh
 }
 
 /* A retransmitted frame has arrived: note the time since its first transmission. */
-static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
+static void is_repaired(struct msg *m, const struct flight *e)
 {
-	if (e->again && e->out && time > e->first && time - e->first > m->repair) {
-		m->repair = time - e->first;
+	if (e->again && e->out && e->repaired > e->first && e->repaired - e->first > m->repair) {
+		m->repair = e->repaired - e->first;
 		if (e->by_ack)
 			m->seen &= (uint16_t)~MSG_BY_TIMEOUT;
 		else
@@ -184,11 +190,19 @@ static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
 	}
 }
 
-/* The transmissions before the one that arrived are lost. */
-static void are_lost(struct msg *m, const struct flight *e, uint64_t time)
+/*
+ * What became of a frame that was sent again is settled when it is acknowledged. Several
+ * transmissions may wait in one socket, and the one that is read first need not be the oldest.
+ */
+static void settle_repair(struct msg *m, const struct msg_link *l, const struct flight *e)
 {
-	msg_lane(m, e->flow, time)->lost += e->outs - 1;
-	m->lost += e->outs - 1;
+	uint32_t lost = e->needed > e->ins ? e->needed - e->ins : 0;
+
+	if (e->repaired == 0 || l->kind > LINK_ANNOUNCE)
+		return;
+	is_repaired(m, e);
+	msg_lane(m, e->flow, e->repaired)->lost += lost;
+	m->lost += lost;
 }
 
 /*
@@ -205,6 +219,13 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 	bool first = !e->here;
 
 	e->here = true;
+	e->ins += !acked;
+	if (first && repairs) {
+		e->repaired = time;
+		e->needed = acked ? 0 : e->outs;
+	} else if (!repairs) {
+		e->repaired = 0; /* the first transmission arrived after all */
+	}
 	for (at = e->link; at != TRACE_NONE; at = l->next) {
 		l = &fo->link[at];
 		m = link_msg(fo, l);
@@ -214,11 +235,6 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 		if (!first)
 			continue;
 		is_there(m, l, e, time, way);
-		if (l->kind <= LINK_ANNOUNCE && repairs) {
-			is_repaired(m, e, time);
-			if (!acked && e->outs > 1)
-				are_lost(m, e, time);
-		}
 		msg_touch(t, m, time);
 	}
 }
@@ -259,6 +275,8 @@ static void free_links(struct trace *t, struct flight *e)
 	for (; at != TRACE_NONE; at = next) {
 		next = fo->link[at].next;
 		m = link_msg(fo, &fo->link[at]);
+		if (m)
+			settle_repair(m, &fo->link[at], e);
 		fo->link[at].next = fo->free_link;
 		fo->free_link = at;
 		if (!m)

@@ -319,14 +319,16 @@ void list_line(FILE *out, const struct list *l, const struct msg *m)
 static size_t damage(const struct list *l, const struct msg *m, char *buf, size_t size)
 {
 	size_t at = 0;
+	uint32_t lost, n;
 	unsigned int i;
 
 	for (i = 0; i < m->num_lanes && at < size; i++) {
 		if (!m->lane[i].again)
 			continue;
+		lost = m->lane[i].lost;
+		n = lost ? lost : m->lane[i].again;
 		at += (size_t)snprintf(buf + at, size - at, "%s%u frame%s %s on %s", at ? ", " : "",
-				       m->lane[i].again, m->lane[i].again == 1 ? "" : "s",
-				       m->lane[i].lost ? "lost" : "sent again",
+				       n, n == 1 ? "" : "s", lost ? "lost" : "sent again",
 				       lane_name(l, m->lane[i].flow));
 	}
 	return at < size ? at : size - 1;

@@ -209,6 +209,57 @@ static void what_is_only_late_was_not_lost(void **state)
 	trace_free(t);
 }
 
+/* Lanes over UDP sockets have one for each path, which are read one after the other. */
+static void what_was_read_after_a_later_transmission_was_not_lost(void **state)
+{
+	struct trace *t = begin(2);
+	struct built b[3];
+	unsigned int i;
+
+	open_lanes(t, 0);
+	b[0] = frag(0, 0, 7, 0);
+	carried(t, &b[0], 0, 10, false);
+	for (i = 1; i < 3; i++) {
+		b[i] = b[i - 1];
+		again(&b[i]);
+		carried(t, &b[i], 0, 10 + 1000 * i, false);
+	}
+	seen(t, &b[1], 1, DUMP_IN, 3000);
+	seen(t, &b[0], 1, DUMP_IN, 3000);
+	acked(t, 0, 0, 1, 3030);
+	trace_end(t);
+	assert_int_equal(num_over, 1);
+	assert_int_equal(over[0].again, 2);
+	assert_int_equal(over[0].lost, 0);
+	assert_int_equal(over[0].repair, 0);
+	trace_free(t);
+}
+
+/* Two retransmissions arrive, the first transmission never does. */
+static void what_arrived_twice_was_lost_once(void **state)
+{
+	struct trace *t = begin(2);
+	struct built b[3];
+	unsigned int i;
+
+	open_lanes(t, 0);
+	b[0] = frag(0, 0, 7, 0);
+	carried(t, &b[0], 0, 10, false);
+	for (i = 1; i < 3; i++) {
+		b[i] = b[i - 1];
+		again(&b[i]);
+		carried(t, &b[i], 0, 10 + 1000 * i, false);
+	}
+	seen(t, &b[2], 1, DUMP_IN, 3000);
+	seen(t, &b[1], 1, DUMP_IN, 3000);
+	acked(t, 0, 0, 1, 3030);
+	trace_end(t);
+	assert_int_equal(num_over, 1);
+	assert_int_equal(over[0].lost, 1);
+	assert_int_equal(over[0].repair, 2990 * US);
+	trace_free(t);
+}
+
 static void one_host_has_the_acknowledgement_instead(void **state)
 {
 	struct trace *t = begin(1);
@@ -405,6 +456,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_over_two_lanes_are_one_message),
 		cmocka_unit_test(what_is_only_late_was_not_lost),
+		cmocka_unit_test(what_was_read_after_a_later_transmission_was_not_lost),
+		cmocka_unit_test(what_arrived_twice_was_lost_once),
 		cmocka_unit_test(one_host_has_the_acknowledgement_instead),
 		cmocka_unit_test(a_rendezvous_is_tied_together_by_its_requests),
 		cmocka_unit_test(a_get_is_its_answers),
