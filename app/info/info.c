@@ -507,7 +507,12 @@ static int parse(struct info *info, int argc, char **argv, const char **words)
 		return APP_USAGE;
 	if (optind == argc)
 		return complete(info);
-	cli_error("'%s' is no option; see --help", argv[optind]);
+	if (info_is_running(&info->running) &&
+	    argv[optind][strspn(argv[optind], "0123456789")] == '\0')
+		cli_error("'%s' is no option; a process is given as --pid %s", argv[optind],
+			  argv[optind]);
+	else
+		cli_error("'%s' is no option; see --help", argv[optind]);
 	return APP_USAGE;
 }
 

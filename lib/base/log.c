@@ -228,7 +228,7 @@ const char *weft_build_info(void)
 	       "rdma-core " WEFT_BUILD_RDMA_CORE "\n"
 	       "lane drivers"
 #if WEFT_HAVE_DPDK
-	       " dpdk"
+	       " dpdk udp"
 #endif
 #if WEFT_HAVE_ROCE
 	       " roce"

@@ -124,6 +124,8 @@ check "weft-info: --check without a host" refuses 2 "check takes either the HOST
 check "weft-info: a variable for a command that has none" refuses 2 "-S is for -c, -C and -d" \
 	"$info" --live -S CC=delay
 check "weft-info: a word that is no option" refuses 2 "'words' is no option" "$info" --live words
+check "weft-info: a process without --pid" refuses 2 "a process is given as --pid 4711" "$info" \
+	--why 4711
 check "weft-switch: two uplinks" refuses 2 "name one uplink, not 2" "$build/app/weft-switch" a b
 check "weft-switch: no such port number" refuses 2 "-n takes a number from 1 to 64" \
 	"$build/app/weft-switch" -n 65
@@ -157,6 +159,24 @@ small_framesz() {
 	[ $rc = 2 ] &&
 		grep -q "framesz= must be at least 1360, for an MTU of 1280" "$dir/client.err"
 }
+# A memif socket at which this user may not connect.
+forbidden_socket() {
+	local pid
+	python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen()
+time.sleep(60)' "$dir/closed" &
+	pid=$!
+	until_exists "$dir/closed" $pid || return 1
+	chmod 600 "$dir/closed"
+	chmod 711 "$dir"
+	timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups "$info" --no-huge -m 64 \
+		--no-pci -- -d -L "dpdk:$dir/closed,role=client" >"$dir/client.out" 2>&1
+	kill $pid
+	cat "$dir/client.out"
+	grep -q "this user may not connect to it" "$dir/client.out"
+}
 check "weft-info -c: a full disk is an error" full_disk -c
 check "weft-info -v: a full disk is an error" full_disk -v
 check "weft-info -d: a full disk is an error" full_disk --no-huge -m 64 --no-pci \
@@ -169,7 +189,11 @@ if [ "$(id -u)" = 0 ]; then
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=lo -- -d
 	check "weft-info -d: the remedy for a small framesz= is the least one" small_framesz
+	check "a memif socket of another user: the rights are the reason" forbidden_socket
 fi
+check "a named lane whose virtual port was not made: the argument is named" refuses 1 \
+	"dpdk:0 .*: --vdev=net_af_packet0 made no port" "$info" --no-huge -m 64 --no-pci \
+	--vdev=net_af_packet0,iface=nosuch -- -d -L dpdk:0
 check "weft-info -d: a virtual port that was not made is an error" no_port \
 	"net_af_packet0 made no port" \
 	"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=nosuch -- -d

@@ -160,6 +160,10 @@ static void try_connect(struct weft_mport *p)
 		return;
 	set_address(p, &un);
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un))) {
+		if (errno == EACCES)
+			snprintf(p->conn.why, sizeof(p->conn.why),
+				 "this user may not connect to it: run both ends as one user, or "
+				 "change the rights of the socket and its folder");
 		close(fd);
 		return;
 	}

@@ -163,6 +163,19 @@ int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 	return rc < 0 ? rc : list_missing(add, arg, n);
 }
 
+/* Names a virtual device among the EAL's arguments that is no port. @return false: all are ports */
+static bool first_missing(char *why, size_t why_len)
+{
+	const struct rte_devargs *da;
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", da)
+	{
+		if (weft_vdev_is_missing(da, why, why_len))
+			return true;
+	}
+	return false;
+}
+
 static int no_such_port(const char *resource, char *why, size_t why_len)
 {
 	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "", address[16], problem[400];
@@ -182,12 +195,14 @@ static int no_such_port(const char *resource, char *why, size_t why_len)
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%u (%s)",
 					 used ? ", " : "", id, name);
 	}
+	if (!used && first_missing(problem, sizeof(problem)))
+		return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s': %s",
+				      resource, problem);
 	if (!used)
 		return weft_port_fail(
 			-ENODEV, why, why_len,
 			"there is no DPDK port '%s', nor any other: give one in the EAL "
-			"arguments (--vdev=net_memif0,role=server) or bind a NIC with "
-			"dpdk-devbind.py",
+			"arguments (--vdev=net_memif0,role=server) or bind a NIC with weft-bind",
 			resource);
 	return weft_port_fail(-ENODEV, why, why_len,
 			      "there is no DPDK port '%s' for a lane; there are %s", resource, all);
