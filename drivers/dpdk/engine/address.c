@@ -560,6 +560,8 @@ void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
 	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
 		snprintf(text, size, "%s", raw_ip_hint(iface));
+	else if (iface->port->ops->reach) /* the kernel's address is its own */
+		snprintf(text, size, " (weft-info --check finds out: weft-info(1))");
 	else
 		snprintf(text, size, ", and that ip=%s is this NIC's own (clouds drop others)", ip);
 }

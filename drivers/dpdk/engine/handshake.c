@@ -327,6 +327,27 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_hs_timer(c);
 }
 
+static const char *reset_text(uint16_t reason)
+{
+	switch (reason) {
+	case WEFT_RESET_IFACE:
+		return "the worker whose address this is has gone (its process ended or was "
+		       "restarted)";
+	case WEFT_RESET_VERSION:
+		return "it speaks another version of the lane protocol";
+	case WEFT_RESET_REFUSED:
+		return "it refused the connection";
+	case WEFT_RESET_GONE:
+		return "its process has ended";
+	case WEFT_RESET_SEAL:
+		return "it refused the connection, since both ends do not seal their frames alike: "
+		       "give them the same WEFT_JOB_KEY, WEFT_SEAL and WEFT_SEAL_DH";
+	default:
+		return "it does not know this connection any more: it was restarted, or gave the "
+		       "connection up";
+	}
+}
+
 /* The error text of a next hop whose MAC address ARP has not found. */
 static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
@@ -371,6 +392,9 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 peer, s, link[0] ? link : "the port has no link");
 	else if (c->state == RAW_RESOLVE)
 		resolve_text(c, s, text, size);
+	else if (c->state == RAW_HELLO && c->hs->refused)
+		snprintf(text, size, "%s: %s answers that %s", iface->base.name, peer,
+			 reset_text(c->hs->refused));
 	else if (c->state == RAW_HELLO)
 		snprintf(text, size,
 			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and "
@@ -389,36 +413,12 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 iface->base.name, peer, s);
 }
 
-static const char *reset_text(uint16_t reason)
-{
-	switch (reason) {
-	case WEFT_RESET_IFACE:
-		return "the worker whose address this is has gone (its process ended or was "
-		       "restarted)";
-	case WEFT_RESET_VERSION:
-		return "it speaks another version of the lane protocol";
-	case WEFT_RESET_REFUSED:
-		return "it refused the connection";
-	case WEFT_RESET_GONE:
-		return "its process has ended";
-	case WEFT_RESET_SEAL:
-		return "it refused the connection, since both ends do not seal their frames alike: "
-		       "give them the same WEFT_JOB_KEY, WEFT_SEAL and WEFT_SEAL_DH";
-	default:
-		return "it does not know this connection any more: it was restarted, or gave the "
-		       "connection up";
-	}
-}
-
 static void no_answer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	char text[512], peer[64];
+	char text[512];
 
 	raw_ep_waits_for(&c->base, text, sizeof(text));
-	if (c->hs->refused != 0)
-		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), reset_text(c->hs->refused));
 	/* The next attempt queries ARP again: the address may have moved to another NIC. */
 	if (!iface->rx_filter.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);

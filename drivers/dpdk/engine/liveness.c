@@ -330,17 +330,28 @@ static void fail_gone(struct raw_conn *c)
 static bool is_stuck(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
+	bool deaf = c->mtu.searching && c->search->small_acks == 0;
 	char text[320], peer[64];
+	double s;
 
 	if (c->tx.timer == 0 || iface->live_clock - c->tx.round_at < iface->conf.peer_timeout_ns ||
 	    iface->live_clock - c->rx.seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
-	snprintf(text, sizeof(text),
-		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
-		 "(WEFT_PEER_TIMEOUT): does the path between still carry frames of %u bytes?",
-		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 raw_slot(&c->tx, c->tx.una)->bytes + c->encap.len,
-		 (double)(iface->live_clock - c->tx.round_at) / 1e9, c->frame_size);
+	s = (double)(iface->live_clock - c->tx.round_at) / 1e9;
+	raw_peer_text(c, peer, sizeof(peer));
+	if (deaf)
+		snprintf(text, sizeof(text),
+			 "%s: frames of %s arrive, but it has acknowledged none, not even small "
+			 "ones, for %.1f s (WEFT_PEER_TIMEOUT): check the path to it: firewalls, "
+			 "routes",
+			 iface->base.name, peer, s);
+	else
+		snprintf(text, sizeof(text),
+			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
+			 "(WEFT_PEER_TIMEOUT): does the path between still carry frames of %u "
+			 "bytes?",
+			 iface->base.name, peer, raw_slot(&c->tx, c->tx.una)->bytes + c->encap.len,
+			 s, c->frame_size);
 	conn_lost(c, -ETIMEDOUT, text);
 	return true;
 }

@@ -92,6 +92,26 @@ static void a_path_that_becomes_too_narrow_is_logged(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X7 */
+static void a_path_that_carries_nothing_any_more_is_logged(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 116);
+	pair_connect(&pair);
+	((struct raw_iface *)B->iface)->conf.peer_timeout_ns *= 10;
+	A->wire.max_frame = 1; /* what B sends still arrives */
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8000), 0);
+	for (int i = 0; i < 40000 && A->downs == 0; i++) {
+		if (i % 1000 == 0)
+			pair_send(B, B->accepted, 0, 8);
+		pair_step(&pair, 1000000);
+	}
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	assert_non_null(strstr(A->text, "has acknowledged none, not even small ones"));
+	pair_close(&pair);
+}
+
 static void connects_through_a_gateway(void **state)
 {
 	struct pair_params pp = {.off_subnet = true};
@@ -344,6 +364,7 @@ int main(void)
 		cmocka_unit_test(narrow_way_is_found_and_named),
 		cmocka_unit_test(peer_that_does_not_poll_keeps_its_frame_size),
 		cmocka_unit_test(a_path_that_becomes_too_narrow_is_logged),
+		cmocka_unit_test(a_path_that_carries_nothing_any_more_is_logged),
 		cmocka_unit_test(restarted_peer_is_known_at_once),
 		cmocka_unit_test(generations_are_a_permutation_of_numbers),
 		cmocka_unit_test(a_host_that_shares_a_port_ends_no_others_connections),
