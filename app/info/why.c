@@ -294,9 +294,17 @@ static bool is_lane(const struct why *y, const struct sample *s)
 static void look_at_lane(struct why *y, const struct sample *lane)
 {
 	double again = grown(y, lane, "tx/retransmit/fast") + grown(y, lane, "tx/retransmit/rto"),
-	       data = grown(y, lane, "tx/data");
+	       data = grown(y, lane, "tx/data"), busy = share_of(y, lane, "time/busy_ns");
 	char text[160];
 
+	if (samples_value(y->b, lane, "port/link_down") > samples_value(y->b, lane, "port/link_up"))
+		found(y, 100, "the link of %s is down: the log of the process names the side",
+		      lane->lane);
+	if (data == 0 && busy > 95)
+		found(y, busy,
+		      "%s sends nothing new, as it waits for acknowledgements: do its frames "
+		      "reach the peer? (weft-info --check, for DPDK ports a capture)",
+		      lane->lane);
 	for (size_t i = 0; i < LIMITS; i++) {
 		snprintf(text, sizeof(text), "%s", limits[i].text);
 		*strstr(text, "%s") = '\0';

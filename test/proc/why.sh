@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # The client runs below a shell and timeout(1).
-client_program() { program_pid "$(program_pid $client_pid)"; }
+client_program() { program_pid "$(program_pid "$client_pid")"; }
 
 # why: of the client. The file "line" has it in one line with single blanks.
 why() {
@@ -45,7 +45,7 @@ stream() {
 
 end() {
 	kill -TERM "$(program_pid "$server_pid")"
-	wait $client_pid
+	wait "$client_pid"
 	server_code
 	return 0
 }
@@ -109,16 +109,16 @@ unexpected_messages() {
 	return $rc
 }
 
-# Two lanes, one of them through weft-wire, which delays each frame by 50 ms:
-# time slices of busy machines are shorter.
-slow_rail() {
-	local rc=0 memif wire_pid
+# wire_pair LINK LANES: a pair whose port dpdk:1 goes through a weft-wire with this link. Sets
+# wire_pid; commands for the weft-wire go to descriptor 7.
+wire_pair() {
+	local memif
 	new_pair 1
 	memif="role=server,id=0,socket-abstract=no,rsize=10,bsize=9216,socket=$dir/w$pair_number"
 	rm -f "$dir/commands"
 	mkfifo "$dir/commands"
 	"$build/app/weft-wire" --no-huge -m 256 --no-pci --file-prefix="why-wire-$$" \
-		--vdev="net_memif0,$memif.0" --vdev="net_memif1,$memif.1" -- -m 9000 -l delay=50ms \
+		--vdev="net_memif0,$memif.0" --vdev="net_memif1,$memif.1" -- -m 9000 -l "$1" \
 		<"$dir/commands" >"$dir/wire.out" 2>"$dir/wire.err" &
 	wire_pid=$!
 	exec 7>"$dir/commands"
@@ -129,7 +129,20 @@ slow_rail() {
 	memif="net_memif1,role=client,id=0,socket-abstract=no,rsize=10,bsize=9216"
 	eal_server+=(--vdev="$memif,socket=$dir/w$pair_number.0")
 	eal_client+=(--vdev="$memif,socket=$dir/w$pair_number.1")
-	lanes="dpdk:0,mtu=9000;dpdk:1,mtu=9000"
+	lanes=$2
+}
+
+end_wire() {
+	exec 7>&-
+	kill "$wire_pid"
+	wait "$wire_pid"
+}
+
+# Two lanes, one of them through weft-wire, which delays each frame by 50 ms:
+# time slices of busy machines are shorter.
+slow_rail() {
+	local rc=0
+	wire_pair delay=50ms "dpdk:0,mtu=9000;dpdk:1,mtu=9000" || return 1
 	start_server "$perf" || rc=1
 	[ $rc != 0 ] || start_client -t tag_bw -n 1000000000 -f -s 4M || rc=1
 	sleep 1
@@ -139,9 +152,24 @@ slow_rail() {
 	done || rc=1
 	[ "$(share "dpdk:0 is a slow rail")" = 0 ] || rc=1
 	end
-	exec 7>&-
-	kill $wire_pid
-	wait $wire_pid
+	end_wire
+	return $rc
+}
+
+# The path loses everything: no receive, no credit and no CPU is the reason.
+dead_path() {
+	local rc=0
+	wire_pair clear "dpdk:1,mtu=9000" || return 1
+	start_server "$perf" || rc=1
+	[ $rc != 0 ] || start_client -t tag_bw -n 1000000000 -f -s 64k || rc=1
+	sleep 0.5
+	why && [ "$(share "dpdk:1 sends nothing new")" = 0 ] || rc=1
+	echo "blackout=yes" >&7
+	sleep 1
+	why && finds 95 "dpdk:1 sends nothing new" || rc=1
+	echo "blackout=no" >&7
+	end
+	end_wire
 	return $rc
 }
 
@@ -281,6 +309,8 @@ check "a threshold that the model would place elsewhere is named" wrong_threshol
 check "a port that wakes no sleeping program is named" lost_wake_up
 # @behaviour T47
 check "a slow rail is named" slow_rail
+# @behaviour T47
+check "a path that loses everything is named" dead_path
 # @behaviour T47
 check "a process without work has nothing to send" nothing_to_send
 # @behaviour T47
