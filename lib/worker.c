@@ -13,6 +13,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/question.h"
+#include "base/text.h"
 #include "context.h"
 #include "core/address.h"
 #include "core/context.h"
@@ -74,6 +75,7 @@ static void left_out(struct weft_worker *w, const struct weft_lane_driver *drive
 	char name[96];
 
 	snprintf(name, sizeof(name), "%s:%.64s", driver->name, resource);
+	why = weft_text_without_name(why, name);
 	weft_log(level, "%s %s: %s", name, what, why);
 	weft_rails_missing(w, name, why);
 }

@@ -74,6 +74,14 @@ void weft_text_copy(char *dst, size_t size, const void *src, size_t length)
 	weft_text_printable(dst, length);
 }
 
+const char *weft_text_without_name(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(text, name, len) == 0 && strncmp(text + len, ": ", 2) == 0 ? text + len + 2
+										  : text;
+}
+
 void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
 {
 	va_list ap;

@@ -32,6 +32,9 @@ void weft_text_printable(char *text, size_t length);
  */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 
+/** @return @p text behind "@p name: " if it begins so, since the caller prints the name itself */
+const char *weft_text_without_name(const char *text, const char *name);
+
 /**
  * Why a connection or an interface failed, for the log and the error callback. An assignment copies
  * the whole text, so no length can be wrong. A longer text is truncated and terminated.

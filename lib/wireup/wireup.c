@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"
@@ -418,7 +419,8 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int st
 	/* A connection that was accepted has no endpoint yet. */
 	if (status > 0 || (!ep && text[0] != '\0'))
 		weft_log_worker(w, status > 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s: %s",
-				lane_ep->iface->name, text);
+				lane_ep->iface->name,
+				weft_text_without_name(text, lane_ep->iface->name));
 	if (!ep) {
 		weft_pending_add(w, lane_ep);
 		return;

@@ -126,6 +126,16 @@ static void texts_of_queries_stay_and_are_bounded(void **state)
 	weft_texts_free(&t);
 }
 
+static void a_name_is_not_printed_twice(void **state)
+{
+	(void)state;
+	assert_string_equal(weft_text_without_name("udp:eth0: no route", "udp:eth0"), "no route");
+	assert_string_equal(weft_text_without_name("udp:eth01: no route", "udp:eth0"),
+			    "udp:eth01: no route");
+	assert_string_equal(weft_text_without_name("udp:eth0", "udp:eth0"), "udp:eth0");
+	assert_string_equal(weft_text_without_name("", "udp:eth0"), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +145,7 @@ int main(void)
 		cmocka_unit_test(copies_fit),
 		cmocka_unit_test(no_control_is_ever_left),
 		cmocka_unit_test(texts_of_queries_stay_and_are_bounded),
+		cmocka_unit_test(a_name_is_not_printed_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
