@@ -92,6 +92,7 @@ struct weft_lane_load {
 	float per_byte;      /**< s, by the measured rate */
 	float latency;       /**< s, one way, as configured or measured at connect */
 	uint32_t min_rtt_ns; /**< 0 = unknown */
+	uint32_t trip_ns;    /**< round trip that requests take now; 0 = unknown */
 	bool full;           /**< messages wait for room: their acknowledgements are counted, too */
 	struct weft_rate rate;
 };

@@ -348,6 +348,16 @@ void weft_load_init(struct weft_lane_load *l, float per_byte, float latency)
 		weft_rate_start(&l->rate);
 }
 
+/*
+ * With jitter, or behind the queue of other flows, requests take longer than the least round trip,
+ * whatever the window is. A window for the least one would carry less, the measured rate would
+ * fall, and the window with it. The slack covers shorter round trips.
+ */
+static uint32_t trip_of(uint32_t least_ns, uint32_t rtt_ns)
+{
+	return rtt_ns > (uint32_t)(WEFT_LOAD_SLACK * 1e9) && rtt_ns > least_ns ? rtt_ns : least_ns;
+}
+
 void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t max, uint64_t now)
 {
 	double window, rate, slack;
@@ -356,11 +366,13 @@ void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t ma
 		l->min_rtt_ns = rtt_ns;
 	else
 		l->min_rtt_ns += l->min_rtt_ns >> 10; /* the path's round trip may have grown */
+	l->trip_ns = trip_of(l->min_rtt_ns, rtt_ns);
 	rate = weft_rate_get(&l->rate, now);
 	slack = rate * WEFT_LOAD_SLACK;
 	if (slack > SLACK_MAX)
 		slack = SLACK_MAX;
-	window = rate * (2e-9 * l->min_rtt_ns + 2 * (double)l->latency) + slack;
+	window = rate * (1e-9 * ((double)l->min_rtt_ns + l->trip_ns) + 2 * (double)l->latency) +
+		 slack;
 	/* A floating-point comparison: the peer's numbers may be larger than any integer. */
 	if (window >= (double)max)
 		l->window = max;
@@ -374,8 +386,11 @@ static void load_refresh(struct weft_lane_load *l, uint64_t now)
 	l->per_byte = (float)(1 / weft_rate_get(&l->rate, now));
 }
 
+/* Bytes that were done sooner after they were given did not wait for others. */
 static uint64_t round_trip(const struct weft_lane_load *l)
 {
+	if (l->trip_ns > l->min_rtt_ns) /* a mean: single trips are longer */
+		return l->trip_ns + l->trip_ns / 4;
 	return l->min_rtt_ns ? l->min_rtt_ns : (uint64_t)(2e9f * l->latency);
 }
 

@@ -261,33 +261,52 @@ bool weft_rndv_wants(const struct weft_rndv *r)
 
 #define RTT_MOST 1000000000u /* ns */
 
+static bool is_long(const struct weft_pull_port *p)
+{
+	return p->trip > WEFT_PULL_SLACK_MAX;
+}
+
+static uint32_t slack_most(const struct weft_pull_port *p)
+{
+	uint64_t most = (uint64_t)p->trip + p->trip / 4;
+
+	if (!is_long(p) || most <= (uint64_t)p->rtt + WEFT_PULL_SLACK_MAX)
+		return WEFT_PULL_SLACK_MAX;
+	return (uint32_t)(most - p->rtt);
+}
+
 static void set_window(struct weft_pull_port *p)
 {
-	double slack = p->rate * p->slack * 1e-9;
+	uint32_t more = p->slack > WEFT_PULL_SLACK_MAX ? p->slack - WEFT_PULL_SLACK_MAX : 0;
+	double slack = p->rate * (p->slack - more) * 1e-9;
 
 	if (slack > WEFT_PULL_SLACK_BYTES)
 		slack = WEFT_PULL_SLACK_BYTES;
-	p->window = (uint64_t)(p->rate * p->rtt * 1e-9 + slack) + 1;
+	p->window = (uint64_t)(p->rate * ((double)p->rtt + more) * 1e-9 + slack) + 1;
 }
 
 static void set_slack(struct weft_pull_port *p, uint64_t slack)
 {
-	if (slack > WEFT_PULL_SLACK_MAX)
-		slack = WEFT_PULL_SLACK_MAX;
+	if (slack > slack_most(p))
+		slack = slack_most(p);
 	p->slack = slack < WEFT_PULL_SLACK_MIN ? WEFT_PULL_SLACK_MIN : (uint32_t)slack;
 	set_window(p);
 }
 
 void weft_pull_port_init(struct weft_pull_port *p, double rate)
 {
-	*p = (struct weft_pull_port){.rate = rate > 0 ? rate : 1e9, .spare = true};
+	rate = rate > 0 ? rate : 1e9;
+	*p = (struct weft_pull_port){.rate = rate, .nominal = rate, .spare = true};
 	set_slack(p, WEFT_PULL_SLACK_FIRST);
 }
 
-void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
+void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_ns)
 {
 	bool much;
 
+	now_ns = now_ns < RTT_MOST ? now_ns : RTT_MOST;
+	if (now_ns != 0)
+		p->trip = p->trip != 0 ? p->trip - p->trip / 8 + now_ns / 8 : now_ns;
 	if (rtt_ns == 0 || (p->rtt != 0 && rtt_ns >= p->rtt))
 		return;
 	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
@@ -300,13 +319,21 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
 		set_window(p);
 }
 
+/* Up to its nominal rate a port on a long path may carry twice what was measured. */
+static double rate_measured(const struct weft_pull_port *p, double rate)
+{
+	if (!is_long(p) || rate >= p->nominal)
+		return rate;
+	return 2 * rate < p->nominal ? 2 * rate : p->nominal;
+}
+
 /*
  * All that the greatest slack allows was requested, and less came than the rate. If this lasts for
  * WEFT_PULL_LOW, the highest rate measured in that time becomes the rate.
  */
 static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 {
-	if (p->slack < WEFT_PULL_SLACK_MAX) {
+	if (p->slack < WEFT_PULL_SLACK_MAX || p->slack < slack_most(p) / 8 * 7) {
 		p->low_ns = 0;
 		p->low_rate = 0;
 		return;
@@ -314,11 +341,21 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 	if (rate > p->low_rate)
 		p->low_rate = rate;
 	p->low_ns += ns;
-	if (p->low_ns < WEFT_PULL_LOW || p->low_rate <= 0)
+	if (p->low_ns < WEFT_PULL_LOW || p->low_ns < 4ull * p->trip || p->low_rate <= 0)
 		return;
-	p->rate = p->low_rate;
+	rate = rate_measured(p, p->low_rate);
+	if (rate < p->rate)
+		p->rate = rate;
 	p->low_ns = 0;
 	p->low_rate = 0;
+}
+
+/* ns; the window is for this time, or requests take this time whatever it is. */
+static uint64_t pull_port_trip(const struct weft_pull_port *p)
+{
+	uint64_t allowed = (uint64_t)p->rtt + p->slack;
+
+	return allowed > p->trip ? allowed : p->trip;
 }
 
 static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
@@ -337,7 +374,7 @@ static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 
 void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uint64_t now)
 {
-	uint64_t ns = now - p->at, span = 2ull * (p->rtt + p->slack);
+	uint64_t ns = now - p->at, span = 2 * pull_port_trip(p);
 	double rate;
 
 	p->came += n;
@@ -349,8 +386,8 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	 * short time in which it polls them.
 	 */
 	rate = (double)(p->came + p->before_came) * 1e9 / (double)(ns + p->before_ns);
-	if (p->before_ns != 0 && rate > p->rate) {
-		p->rate = rate;
+	if (p->before_ns != 0 && rate_measured(p, rate) > p->rate) {
+		p->rate = rate_measured(p, rate);
 		set_window(p);
 	}
 	if (!p->spare)
@@ -365,7 +402,7 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 /* ns; bytes of a peer that has delivered nothing for this time no longer occupy the window. */
 static uint64_t pull_port_late(const struct weft_pull_port *p)
 {
-	return WEFT_PULL_LATE + 4ull * (p->rtt + p->slack);
+	return WEFT_PULL_LATE + 4 * pull_port_trip(p);
 }
 
 /* ------------------------------------------------------------------ the order of fetches */
@@ -470,7 +507,8 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me)
 				continue;
 			if (p->pull.window == 0)
 				weft_pull_port_init(&p->pull, iface->attr.bandwidth);
-			weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns);
+			weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns,
+					   me->lanes[lane].lane_ep->rtt_ns);
 			me->rndv->lanes[lane].port = p;
 		}
 	}
@@ -502,7 +540,8 @@ void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a)
 	a->port = l->port;
 	if (!a->port)
 		return;
-	weft_pull_port_rtt(&a->port->pull, r->me->lanes[a->lane].load[WEFT_DIR_RX].min_rtt_ns);
+	weft_pull_port_rtt(&a->port->pull, r->me->lanes[a->lane].load[WEFT_DIR_RX].min_rtt_ns,
+			   r->me->lanes[a->lane].lane_ep->rtt_ns);
 	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
 	l->out += a->left;
 	TAILQ_INSERT_TAIL(&a->port->ranges, a, port_link);

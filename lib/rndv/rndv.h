@@ -62,6 +62,11 @@
  * shrinks again. The rate is the port's nominal rate, or the most that came in two consecutive
  * spans. When even the greatest slack does not achieve this rate for #WEFT_PULL_LOW, the measured
  * rate replaces it.
+ *
+ * On a long path the greatest slack makes the window that of the *present* round trip, which
+ * includes jitter and the queues of other flows. A window for less would be the reason why less
+ * comes, and the rate would fall with each measurement. The senders need many round trips until
+ * they have grown, so up to the nominal rate twice the measured one counts.
  */
 
 struct weft_fetch;
@@ -83,8 +88,10 @@ struct weft_pull_port {
 	uint64_t window; /**< bytes that may be outstanding: rate * (rtt + slack) */
 	uint32_t users;  /**< lanes that have bytes outstanding, and are not late */
 	uint32_t rtt;    /**< shortest round trip, ns; 0 = unknown */
+	uint32_t trip;   /**< mean of the present round trips of its lanes, ns; 0 = unknown */
 	uint32_t slack;  /**< time beyond the round trip, ns */
 	double rate;     /**< of the port, bytes/s */
+	double nominal;  /**< the first value of rate */
 	/* the current span, and the previous one */
 	uint64_t at, came;
 	uint64_t before_ns, before_came;
@@ -96,8 +103,11 @@ struct weft_pull_port {
 /** @param rate  bytes/s; not above 0 = 1e9 */
 void weft_pull_port_init(struct weft_pull_port *p, double rate);
 
-/** One of its lanes has measured a round trip: a shorter one changes the window. */
-void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns);
+/**
+ * One of its lanes has measured a round trip: a shorter one changes the window.
+ * @param now_ns  the present round trip of the lane; 0 = unknown
+ */
+void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_ns);
 
 /** Is there room for a piece? @param idle  the lane for it has nothing outstanding */
 static inline bool weft_pull_port_room(const struct weft_pull_port *p, bool idle)

@@ -385,6 +385,49 @@ static void jitter_is_no_queue(struct sim_case *c)
 	}
 }
 
+/*
+ * Two flows to one receiver carry what one flow carries. The receiver's window for both was that of
+ * the least round trip, and they carried 3 to 21 % of the link.
+ */
+/* @behaviour R13 */
+static void two_flows_with_jitter_fill_a_link(struct sim_case *c)
+{
+	static const struct {
+		uint64_t rtt, jitter, start;
+		size_t size;
+	} t[] = {
+		{10 * SIM_MS, 20 * SIM_MS, 2 * SIM_S, 1 << 20},
+		{50 * SIM_MS, 20 * SIM_MS, 6 * SIM_S, 65536},
+	};
+	struct net_figures one, two;
+
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct net_conf conf = {
+			.rate = RATE,
+			.host_rate = 10 * SIM_GBIT,
+			.rtt_ns = t[i].rtt,
+			.size = t[i].size,
+			.window = t[i].size > 65536 ? 16 : 64,
+			.ring = 4096,
+			.path = {.queue_bytes = (uint32_t)(t[i].rtt / 5), .jitter_ns = t[i].jitter},
+			.back = {.jitter_ns = t[i].jitter},
+			.start_ns = t[i].start,
+			.run_ns = 2 * t[i].start,
+			.config = "CC=delay",
+		};
+
+		c->seed = 7001;
+		one = stage_run(c, &conf);
+		conf.senders = 2;
+		two = stage_run(c, &conf);
+		print_message("# %llu ms: one %.1f %% of the link, two %.1f, Jain %.3f\n",
+			      (unsigned long long)(conf.rtt_ns / SIM_MS), one.bits * 100 / RATE,
+			      two.bits * 100 / RATE, two.jain);
+		assert_true(one.bits > 0.6 * RATE);
+		assert_true(two.bits > 0.9 * one.bits);
+	}
+}
+
 /* A late frame and a lost one in the same round are no full queue. */
 /* @behaviour R13 */
 static void random_loss_with_jitter_costs_little(struct sim_case *c)
@@ -672,6 +715,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_long_path_is_filled),
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(jitter_is_no_queue),
+	SIM_CASE(two_flows_with_jitter_fill_a_link),
 	SIM_CASE(random_loss_with_jitter_costs_little),
 	SIM_CASE(bursts_of_losses_cost_little),
 	SIM_CASE(beside_cubic_a_long_path_keeps_its_share),

@@ -217,6 +217,37 @@ static void a_lane_that_waits_for_work_on_its_way_is_not_slow(void **state)
 	assert_true(l.rate.rate < 1.2e8);
 }
 
+/*
+ * 25 MB/s and 10 ms, with jitter that makes each round trip 50 ms: what comes in a window that is
+ * too small for it is not the rate of the lane.
+ */
+static void a_lane_with_jitter_is_not_slow(void **state)
+{
+	const uint64_t piece = 16384, trip = 50 * MS, each = piece * 40; /* ns at 25 MB/s */
+	struct weft_lane_load l = {0};
+	uint64_t given[1024], done[1024], t = SEC, free_at = SEC, bytes = 0;
+	unsigned int first = 0, num = 0;
+
+	(void)state;
+	weft_load_init(&l, 4e-8f, 5e-3f);
+	weft_load_set_window(&l, 10 * MS, 16 << 20, t);
+	weft_load_set_window(&l, 50 * MS, 16 << 20, t);
+	while (t < 5 * SEC) {
+		while (num == 0 || weft_load_room(&l, piece, piece)) {
+			free_at = (t + trip > free_at ? t + trip : free_at) + each;
+			weft_load_give(&l, piece, t);
+			given[(first + num) % 1024] = t;
+			done[(first + num++) % 1024] = free_at;
+		}
+		t = done[first % 1024];
+		num--;
+		bytes += t > 4 * SEC ? piece : 0;
+		if (weft_load_done(&l, piece, true, given[first++ % 1024], t))
+			weft_load_set_window(&l, 50 * MS, 16 << 20, t);
+	}
+	assert_true(bytes > 22000000);
+}
+
 static void a_load_has_room_up_to_its_window(void **state)
 {
 	struct weft_lane_load l = {0};
@@ -263,6 +294,7 @@ int main(void)
 		cmocka_unit_test(frames_of_one_poll_contain_no_time),
 		cmocka_unit_test(short_work_is_measured_when_there_is_enough_of_it),
 		cmocka_unit_test(a_lane_that_waits_for_work_on_its_way_is_not_slow),
+		cmocka_unit_test(a_lane_with_jitter_is_not_slow),
 		cmocka_unit_test(a_load_has_room_up_to_its_window),
 		cmocka_unit_test(what_should_have_been_done_long_ago_makes_a_lane_late),
 	};

@@ -25,6 +25,7 @@ static struct {
 	struct {
 		struct weft_msg_ep me;
 		struct weft_msg_lane lanes[LANES];
+		struct weft_lane_ep lane_ep[LANES];
 		struct weft_rndv rndv;
 		struct weft_fetch fetch;
 		struct weft_pull_range range[LANES];
@@ -55,8 +56,10 @@ static void setup(void)
 		t.peer[i].fetch.me = &t.peer[i].me;
 		TAILQ_INIT(&t.peer[i].rndv.fetches[WEFT_RNDV_IS_SHORT]);
 		TAILQ_INIT(&t.peer[i].rndv.fetches[WEFT_RNDV_IS_LONG]);
-		for (int lane = 0; lane < LANES; lane++)
+		for (int lane = 0; lane < LANES; lane++) {
 			t.peer[i].rndv.lanes[lane].port = port;
+			t.peer[i].lanes[lane].lane_ep = &t.peer[i].lane_ep[lane];
+		}
 	}
 }
 
