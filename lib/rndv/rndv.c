@@ -367,7 +367,8 @@ static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 		judge_rate(p, rate, ns);
 		set_slack(p,
 			  rate < p->rate / 2 ? 2ull * p->slack : (uint64_t)p->slack + p->slack / 4);
-	} else if (rate > p->rate / 32 * 30) {
+	} else if (rate > p->rate / 32 * (is_long(p) ? 29 : 30)) {
+		/* Of 1500 bytes headers take a twelfth, so less than 30 parts may be all. */
 		set_slack(p, p->slack - p->slack / 8);
 	}
 }

@@ -117,6 +117,7 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define BYTES_START 15000u
 #define WINDOW_PARTS 64u /* the least window is a frame divided by this */
 #define TARGET_SMALL 4u  /* windows of fewer frames have a larger target */
+#define JITTER_PARTS 4u  /* the target is at least this part of the jitter of a long path */
 #define STILL_FRAMES 2u  /* learn_links(): the largest window */
 #define STILL_ROUNDS 16u
 /*
@@ -189,6 +190,9 @@ static uint32_t target_queue(const struct weft_cc *cc)
 	 */
 	if (cc->window < TARGET_SMALL * frame)
 		t += part(t, TARGET_SMALL * frame - cc->window, TARGET_SMALL * frame);
+	/* No queue can be steered to a small part of what the jitter adds at random. */
+	if (weft_cc_long(cc))
+		t = max32(t, min32(d->jitter.range, d->jitter.noise) / JITTER_PARTS);
 	/* Such senders have too few samples to measure the delay of a full queue, too. */
 	if (d->full != 0 && cc->window >= PACED * frame)
 		t = min32(t, max32(d->full / 2, FULL_MIN));
@@ -465,6 +469,9 @@ static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	d->clear = queue <= target / 8 ? (uint8_t)min32(d->clear + 1u, UINT8_MAX) : 0;
 	if (!d->round.limited || d->burst > 0)
 		return;
+	/* Lost frames make a round count as limited, and noise lets any window grow. */
+	if (weft_cc_long(cc) && d->jitter.noise > target && d->round.acked < w / 2)
+		return;
 	if (d->calm < CALM_ROUNDS) {
 		weft_cc_apply(cc, plus(cc, fair + w / 256));
 		return;
@@ -509,19 +516,34 @@ static void cut_by_marks(struct weft_cc *cc)
 	weft_cc_apply(cc, cc->window - part(cc->window / 4, r->marked, max32(r->acked, r->marked)));
 }
 
+static uint32_t first_window(const struct weft_cc *cc)
+{
+	return max32(BYTES_START, 2 * cc->conf.frame);
+}
+
+/*
+ * The window that a delay leaves. A long path with few bytes, such as those of requests, does not
+ * fill the queue. A window for what it carries would hold them back.
+ */
+static uint32_t least_kept(const struct weft_cc *cc)
+{
+	const struct weft_cc_round *r = &cc->delay.round;
+
+	if (!weft_cc_long(cc) || r->limited || r->acked >= cc->window / 2)
+		return 0;
+	return min32(cc->window, first_window(cc));
+}
+
 static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	uint32_t to;
+	uint32_t to, least = least_kept(cc);
 
 	learn_links(cc, queue + d->base, queue);
 	weft_cc_look_for_others(cc, queue);
 	if (d->mode == WEFT_CC_MODE_SHARE)
 		return;
-	/*
-	 * A round that uses half of the window counts as one that fills it: the host's own link may
-	 * keep the window from being the limit.
-	 */
+	/* The host's own link may be the limit: half of the window is enough. */
 	d->uncut = queue > target || d->round.acked < cc->window / 2 ? 0 : (uint8_t)(d->uncut + 1);
 	if (d->uncut >= UNCUT_ROUNDS && cc->conf.rtt == 0) {
 		weft_cc_dip(cc, 2, cc->window);
@@ -541,6 +563,8 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	} else if (d->round.marked == 0) {
 		window_increase(cc, queue, target);
 	}
+	if (cc->window < least)
+		weft_cc_apply(cc, least);
 }
 
 static void start_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32_t target)
@@ -656,7 +680,7 @@ static void delay_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 	d->loss_shift = LOSS_SHIFT_MAX;
 	d->allow = (int64_t)LOSS_BURST * conf->frame;
 	d->calm = CALM_ROUNDS;
-	weft_cc_apply(cc, max32(BYTES_START, 2 * conf->frame));
+	weft_cc_apply(cc, first_window(cc));
 }
 
 /* The window doubles at most once per round, however many round trips the round lasts. */
@@ -717,7 +741,7 @@ static void delay_loss(struct weft_cc *cc, uint32_t bytes, uint64_t now)
 static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
+	uint32_t first = first_window(cc);
 
 	cc->delay.jitter.ref_window = 0;
 	if (tries < 2) {
@@ -754,7 +778,7 @@ static void delay_spurious(struct weft_cc *cc)
 
 static void delay_idle(struct weft_cc *cc)
 {
-	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
+	uint32_t first = first_window(cc);
 
 	cc->delay.jitter.ref_window = 0;
 	if (cc->window <= first)
