@@ -550,13 +550,16 @@ ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	take_fds(&msg, fds, num);
-	if (!(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	if (n > 0 && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return n;
 	for (unsigned int i = 0; i < num; i++) {
 		if (fds[i] >= 0)
 			weft_foreign_fd_close(fds[i]);
 		fds[i] = -1;
 	}
+	/* An empty message looks like the end of the connection, and can have descriptors. */
+	if (n == 0)
+		return 0;
 	return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EPROTO;
 }
 

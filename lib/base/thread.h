@@ -215,9 +215,9 @@ bool weft_foreign_fd_has_room(void);
  * call can block in the kernel while the process has no number for a descriptor.
  *
  * @param fds  out: the first @p num descriptors, close-on-exec; -1 = none. Further ones are closed.
- * @return bytes of the message, 0 at the end of the connection; or a negative errno value: -EAGAIN:
- *   no message; -EMSGSIZE: the message is longer than @p len; -EPROTO: the kernel had to drop
- *   descriptors. With an error all of @p fds are -1.
+ * @return bytes of the message, 0 at the end of the connection or of an empty message; or a
+ *   negative errno value: -EAGAIN: no message; -EMSGSIZE: the message is longer than @p len;
+ *   -EPROTO: the kernel had to drop descriptors. With 0 and with an error all of @p fds are -1.
  */
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num);
 

@@ -388,7 +388,6 @@ int weft_mconn_input(struct weft_mconn *c)
 		if (n == -EAGAIN)
 			break;
 		rc = take_message(c, &m, n, &fd);
-		/* An empty message, which looks like the end of the connection, may have one. */
 		if (fd >= 0)
 			weft_foreign_fd_close(fd);
 	}

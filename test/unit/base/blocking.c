@@ -294,6 +294,11 @@ static void descriptors_that_no_caller_wants_are_closed(void **state)
 	send_fds(sock[0], 1);
 	assert_int_equal(weft_foreign_fd_recv(sock[1], text, 3, fds, 2), -EMSGSIZE);
 	assert_int_equal(fds[0], -1);
+	assert_int_equal(weft_socket_send_fds(sock[0], "", 0, sock, 2), 0);
+	assert_int_equal(weft_foreign_fd_recv(sock[1], text, sizeof(text), fds, 2), 0);
+	assert_int_equal(fds[0], -1);
+	wait_for_none();
+	assert_int_equal(lowest_free(), lowest);
 
 	receive_without_numbers(sock, lowest);
 	assert_int_equal(lowest_free(), lowest);
