@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +24,7 @@
 #include "eal.h"
 #include "memif/control.h"
 #include "memif/memif.h"
+#include "mock/rounds.h"
 
 #define BURST 32u
 
@@ -407,6 +409,115 @@ static void arrivals_wake_a_sleeper(void **state)
 	pass_one(p->server, p->client, 60, 9);
 }
 
+static uint32_t next_random(void)
+{
+	static uint64_t seed = 7;
+
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 33);
+}
+
+/* What a peer can do with the memory, the eventfds and the socket that it has open. */
+static void spoil(struct weft_mconn *c)
+{
+	static const uint32_t values[] = {0, 1, 15, 16, 17, 255, 256, 32768, 65535, 0xffff0000};
+	const struct weft_mregion *r = &c->region[0];
+	uint32_t what = next_random() % 64, value = values[next_random() % RTE_DIM(values)];
+	uint8_t bytes[128] = {(uint8_t)(next_random() % 10)};
+	uint64_t full = UINT64_MAX - 1;
+	size_t at;
+
+	if (c->state != WEFT_MCONN_UP)
+		return;
+	at = next_random() % (2 * weft_mring_bytes(4)) & ~(size_t)1;
+	if (what == 0)
+		shutdown(c->fd, SHUT_RDWR);
+	else if (what == 1)
+		send(c->fd, bytes, next_random() % 2 ? 128 : next_random() % 128, MSG_DONTWAIT);
+	else if (what == 2 && fcntl(c->rx.event, F_SETFL, O_NONBLOCK) == 0)
+		(void)!write(c->rx.event, &full, sizeof(full));
+	else if (what < 20) /* the begin: indices, flags */
+		memcpy(r->at + at % 128, &value, 2);
+	else
+		memcpy(r->at + at, &value, 2 + 2 * (next_random() % 2));
+}
+
+static void send_any(struct weft_frame_port *port)
+{
+	struct rte_mbuf *m = make_frame(port, 1 + next_random() % 9014, 1);
+
+	if (port->ops->tx_burst(port, &m, 1) == 0)
+		rte_pktmbuf_free(m);
+}
+
+/* The memory of frames in place stays, whatever the peer does before they are read. */
+static void receive_any(struct weft_frame_port *port)
+{
+	struct rte_mbuf *got[BURST];
+	uint16_t n = port->ops->rx_burst(port, got, BURST);
+
+	if (n > 0 && next_random() % 2) {
+		spoil(conn_of(port));
+		send_any(port);
+		port->ops->link_up(port);
+	}
+	for (uint16_t i = 0; i < n; i++) {
+		if (got[i]->nb_segs == 2)
+			weft_in_place_copy(got[i]);
+		assert_int_equal(got[i]->nb_segs, 1);
+		assert_int_equal(got[i]->data_len, got[i]->pkt_len);
+		assert_in_range(got[i]->pkt_len, 1, port->frame_size);
+		rte_pktmbuf_free(got[i]);
+	}
+}
+
+static void one_step(struct weft_frame_port *port)
+{
+	struct weft_mport *p = weft_mport_of(port);
+	uint64_t within = UINT64_MAX;
+
+	p->try_tsc = p->look_tsc = 0; /* time does not pass here */
+	port->ops->link_up(port);
+	switch (next_random() % 4) {
+	case 0:
+		if (port->ops->arm(port, &within) == 0)
+			port->ops->disarm(port);
+		break;
+	case 1:
+		receive_any(port);
+		break;
+	default:
+		send_any(port);
+	}
+}
+
+/* Both ends are Weft's, and what each receives from the other is spoilt. */
+static void a_hostile_peer_harms_itself_alone(void **state)
+{
+	struct pair *p = *state;
+
+	p->client->rx_in_place = p->server->rx_in_place = true;
+	connect_pair(p);
+	for (unsigned int i = 0; i < test_rounds(100000); i++) {
+		one_step(next_random() % 2 ? p->client : p->server);
+		if (i % 4 == 0)
+			spoil(conn_of(next_random() % 2 ? p->client : p->server));
+	}
+	assert_true(counter(p->server, "memif.connects") > 50);
+	assert_true(counter(p->server, "memif.rx_invalid") > 50);
+	for (int i = 0; i < 2; i++)
+		shutdown(conn_of(i ? p->client : p->server)->fd, SHUT_RDWR);
+	for (int i = 0; i < 100; i++) {
+		receive_any(p->client);
+		receive_any(p->server);
+		p->client->ops->link_up(p->client);
+		p->server->ops->link_up(p->server);
+	}
+	connect_pair(p);
+	pass_one(p->client, p->server, 60, 9);
+	pass_one(p->server, p->client, 60, 9);
+}
+
 static void second_port_of_an_end(void **state)
 {
 	const struct weft_mport_opts o = {.server = true};
@@ -593,6 +704,7 @@ int main(void)
 		TEST(frames_wake_a_sleeper),
 		TEST(a_full_eventfd_delays_no_sender),
 		TEST(arrivals_wake_a_sleeper),
+		TEST(a_hostile_peer_harms_itself_alone),
 		TEST(second_port_of_an_end),
 		TEST(long_frames_stay_in_the_ring),
 		TEST(a_ring_full_of_long_frames),
