@@ -280,12 +280,14 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 #define PROBES 3u
 #define PROBE_NS 100000000ull
 
-static bool may_answer(struct sw *s, uint64_t now)
+/* Each port has a rate of its own, which frames of other ports do not use up. */
+static bool may_answer(struct sw *s, unsigned int to, uint64_t now)
 {
-	if (now < s->farewell_at)
+	uint64_t *at = to == SW_NO_UPLINK ? &s->uplink.farewell_at : &s->lane[to].farewell_at;
+
+	if (now < *at)
 		return false;
-	s->farewell_at = FAREWELL_NS +
-			 RTE_MAX(s->farewell_at, now - RTE_MIN(now, FAREWELL_BURST * FAREWELL_NS));
+	*at = FAREWELL_NS + RTE_MAX(*at, now - RTE_MIN(now, FAREWELL_BURST * FAREWELL_NS));
 	return true;
 }
 
@@ -296,7 +298,7 @@ static void answer(struct sw *s, unsigned int to, const struct frame *f, uint64_
 	struct frame farewell = {.head = bytes, .at = bytes};
 	uint32_t len = sw_farewell(f->head, f->head_len, bytes);
 
-	if (len == 0 || !may_answer(s, now))
+	if (len == 0 || !may_answer(s, to, now))
 		return;
 	farewell.head_len = farewell.len = len;
 	if (to != SW_NO_UPLINK) {

@@ -76,9 +76,10 @@ struct sw_lane {
 	struct weft_mring rx, tx;
 	uid_t user;
 	struct sw_counters counters;
-	int filled, room;    /**< entries of its ring: used in this round, and there to be used */
-	unsigned int probes; /**< number of probes sent since its process has ended */
-	uint64_t probe_at;   /**< time of the next probe */
+	int filled, room;     /**< entries of its ring: used in this round, and there to be used */
+	unsigned int probes;  /**< number of probes sent since its process has ended */
+	uint64_t probe_at;    /**< time of the next probe */
+	uint64_t farewell_at; /**< no farewell to it before this time */
 };
 
 /** Forwarder: the ports of one user, which are served in turn (pump.c). */
@@ -93,7 +94,8 @@ struct sw_uplink {
 	struct rte_mempool *pool;
 	struct rte_mbuf *out[2 * SW_BURST]; /**< frames without space in the port's ring yet */
 	uint16_t num_out;
-	uint64_t stuck; /**< time since which it has sent nothing; 0 = it sends */
+	uint64_t stuck;       /**< time since which it has sent nothing; 0 = it sends */
+	uint64_t farewell_at; /**< no farewell to it before this time */
 	struct sw_counters counters;
 };
 
@@ -137,10 +139,9 @@ struct sw {
 	struct sw_share share[WEFT_SWITCH_PORTS];
 	unsigned int num_shares;
 	struct sw_uplink uplink;
-	unsigned int first;   /* the share that is served first */
-	uint64_t broken;      /* ports with an invalid index in this round */
-	uint64_t probing;     /* ports whose process has ended, with probes still to be sent */
-	uint64_t farewell_at; /* no farewell before this time */
+	unsigned int first; /* the share that is served first */
+	uint64_t broken;    /* ports with an invalid index in this round */
+	uint64_t probing;   /* ports whose process has ended, with probes still to be sent */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;

@@ -273,6 +273,21 @@ static void peers_of_an_ended_process_are_notified(void **state)
 	assert_in_range(sw.lane[0].counters.farewells, 2, SW_BURST + 1);
 }
 
+static void a_flood_uses_up_no_farewells_of_others(void **state)
+{
+	const uint64_t now = 1000000000;
+
+	begin();
+	attach(2, 1002);
+	send_to_port_1(2);
+	end_process(1);
+	for (unsigned int i = 0; i < 10; i++)
+		round_at(now, SW_BURST);
+	rx_ring(2)->head = (uint16_t)(rx_ring(2)->tail + 1);
+	sw_round(&sw, now);
+	assert_int_equal(sw.lane[2].counters.farewells, 1);
+}
+
 static void a_port_that_only_lost_its_rings_gets_no_farewell(void **state)
 {
 	begin();
@@ -326,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup(a_frame_for_all_ports_counts_for_each, setup),
 		cmocka_unit_test_setup(a_broken_ring_ends_its_port_alone, setup),
 		cmocka_unit_test_setup(peers_of_an_ended_process_are_notified, setup),
+		cmocka_unit_test_setup(a_flood_uses_up_no_farewells_of_others, setup),
 		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
 		cmocka_unit_test_setup(the_last_frames_of_a_process_arrive, setup),
 		cmocka_unit_test_setup(a_process_that_ends_with_a_broken_ring_is_dropped, setup),
