@@ -12,6 +12,7 @@ weft-wire's own receive rings have lost are losses, too: a verdict about them is
 
 import argparse
 import collections
+import glob
 import json
 import os
 import re
@@ -29,6 +30,7 @@ LOSS = {'random loss', 'burst loss', 'queue or policer loss'}
 HOLE = {'blackhole one way', 'blackhole both ways', 'lane down'}
 HOST = {'slow receiver', 'stopped peer'}
 NEAR_S = 0.02
+AFTER_S = 0.5  # until a command writes the flight recorder's file
 STOP = re.compile(r'silent for ([0-9.]+) ms')
 BUSY = 400  # frames, from which on there is traffic
 # The network is no process that waits for a core.
@@ -113,8 +115,8 @@ def sh(*command):
 class Network:
     """Namespaces a (client), b (server) and x (weft-wire): rails 0 and 1, and a link for TCP."""
 
-    def __init__(self, build, folder):
-        self.build, self.folder = build, folder
+    def __init__(self, build, folder, recorder):
+        self.build, self.folder, self.recorder = build, folder, recorder
         self.name = {c: 'weft-corpus-%d-%s' % (os.getpid(), c) for c in 'abx'}
         for ns in self.name.values():
             sh('ip', 'netns', 'add', ns)
@@ -140,15 +142,16 @@ class Network:
         for ns in self.name.values():
             subprocess.run(['ip', 'netns', 'del', ns], check=False, stderr=subprocess.DEVNULL)
 
-    @staticmethod
-    def eal(devices):
+    def eal(self, side, devices):
         packet = 'blocksz=4096,framesz=2048,framecnt=1024'
-        return ['--no-huge', '-m', '256', '--no-pci', '--no-telemetry'] + [
+        # A command for the flight recorder comes by telemetry.
+        telemetry = '--file-prefix=corpus-%s' % side if self.recorder else '--no-telemetry'
+        return ['--no-huge', '-m', '256', '--no-pci', telemetry] + [
             '--vdev=net_af_packet%d,iface=%s,%s' % (i, dev, packet)
             for i, dev in enumerate(devices)]
 
     def start(self, side, program, devices, arguments, log, before=(), **kw):
-        eal = [*self.eal(devices), '--'] if devices else []
+        eal = [*self.eal(side, devices), '--'] if devices else []
         with open(os.path.join(self.folder, log), 'wb') as out:
             return subprocess.Popen(
                 [*before, 'ip', 'netns', 'exec', self.name[side],
@@ -171,7 +174,7 @@ class Network:
         env.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',
                    FI_PROVIDER_PATH=os.path.join(self.build, 'provider'),
                    WEFT_CSUM='crc32c', WEFT_RECORDER='off', WEFT_SWITCH='off',
-                   WEFT_EAL_ARGS=' '.join(self.eal(devices)) if devices else '',
+                   WEFT_EAL_ARGS=' '.join(self.eal('a', devices)) if devices else '',
                    WEFT_LANES='dpdk:0;dpdk:1' if devices else 'udp:rail0;udp:rail1')
         names = ['FI_PROVIDER_PATH', *(k for k in env if k.startswith('WEFT_'))]
         with open(os.path.join(self.folder, 'client'), 'wb') as out:
@@ -285,11 +288,19 @@ class Run:
                 pids.append(int(f.read()))
         return pids
 
+    def env_of(self, side):
+        folder = self.network.folder
+        if not self.network.recorder:
+            return dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
+                        WEFT_CAPTURE=os.path.join(folder, side + '.pcapng') +
+                        ',snaplen=1600,ring=32M')
+        shutil.rmtree(os.path.join(folder, side), ignore_errors=True)
+        os.mkdir(os.path.join(folder, side))
+        return dict(os.environ, TMPDIR=os.path.join(folder, side))
+
     def begin_perf(self):
         net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
-        env = {side: dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
-                          WEFT_CAPTURE=os.path.join(net.folder, side + '.pcapng') +
-                          ',snaplen=1600,ring=32M') for side in 'ab'}
+        env = {side: self.env_of(side) for side in 'ab'}
         common = ['-p', port, '-L', ';'.join(self.lane(rail) for rail in (0, 1))]
         self.server = net.start('b', 'weft-perf', self.devices(), common, 'server',
                                 env=env['b'])
@@ -335,11 +346,36 @@ class Run:
                 time.sleep(float(what[1]))
                 self.tell_wire('clear')
 
+    def recorded(self, side):
+        """The first file of the flight recorder of this side."""
+        files = glob.glob(os.path.join(self.network.folder, side, '*', 'recorder-*.pcapng'))
+        return min(files, key=os.path.getmtime, default=None)
+
+    def take_recorders(self):
+        """The file that each process writes of itself; else, a command for it while the fault
+        lasts, at both ends at once."""
+        time.sleep(AFTER_S)
+        asked = [subprocess.Popen(
+            [os.path.join(self.network.build, 'app', 'weft-info'), '--recorder', '--pid',
+             str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for side, process in (('a', self.client), ('b', self.server))
+            if process.poll() is None and not self.recorded(side)]
+        for process in asked:
+            process.wait(10)
+
+    def keep_recorders(self):
+        for side in 'ab':
+            if not self.recorded(side):
+                raise RuntimeError('%s: no file of the flight recorder' % side)
+            shutil.move(self.recorded(side), os.path.join(self.network.folder, side + '.pcapng'))
+
     def go(self):
         began = time.time()
         try:
             self.begin()
             self.act()
+            if self.network.recorder:
+                self.take_recorders()
             if self.action and self.client.poll() is not None and self.action != 'kill':
                 raise RuntimeError('the client has ended before the fault')
             for _ in range(600):
@@ -352,6 +388,8 @@ class Run:
             if self.waits:
                 self.waits.stop()
             self.end()
+        if self.network.recorder:
+            self.keep_recorders()
         self.truth['met'] = self.met()
         self.truth['ring'] = self.ring_losses()
         self.truth['load'] = os.getloadavg()[0]
@@ -603,6 +641,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('-o', '--output', help='keep captures and truth in this folder')
     parser.add_argument('-f', '--first', type=int, default=0, help='number of the first run')
+    parser.add_argument('-r', '--recorder', action='store_true',
+                        help="judge files of the flight recorder, with nothing configured")
     parser.add_argument('-a', '--again', help='judge the captures that -o has kept there')
     parser.add_argument('build')
     parser.add_argument('runs', type=int, nargs='?', default=1)
@@ -611,7 +651,7 @@ def main():
     if args.again:
         return table(list(again(args)))
     results, folder = [], tempfile.mkdtemp(prefix='weft-corpus.')
-    network = Network(os.path.abspath(args.build), folder)
+    network = Network(os.path.abspath(args.build), folder, args.recorder)
     try:
         for number in range(args.first, args.first + args.runs):
             for kind in args.kinds or KINDS:
