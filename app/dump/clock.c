@@ -120,6 +120,8 @@ static void survey_frame(struct survey *s, const struct dump_file *file,
 			 frame->iface);
 	if (!p->first)
 		p->first = frame->time;
+	else if (!p->second && frame->time > p->first)
+		p->second = frame->time;
 	if (frame->time > p->last)
 		p->last = frame->time;
 	if (!f->first || frame->time < f->first)

@@ -28,6 +28,7 @@ struct survey_hole {
 
 struct survey_port {
 	uint64_t first, last; /**< times of its records; 0 = it has none */
+	uint64_t second;      /**< of the first record that is later than @p first; 0 = none */
 	uint64_t frames;      /**< unicast Ethernet frames */
 	uint64_t undirected;  /**< unicast Ethernet frames without a direction */
 	uint8_t mac[SURVEY_MACS][6];

@@ -12,11 +12,21 @@
 
 /* When captures ran: a frame that a capture lacks was lost only if the capture could have it. */
 
+/*
+ * A flight recorder has the last frames, and all frames of a progress call have one time, that of
+ * its begin. So some frames of the first time may be missing, however late the call received them.
+ */
+static uint64_t begin_of(const struct survey_file *f, const struct survey_port *p)
+{
+	return f->comment[0] ? p->second : p->first;
+}
+
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock)
 {
 	const struct survey_file *f;
 	struct trace_span *span;
 	unsigned int i, n;
+	uint64_t begin;
 
 	t->survey = s;
 	if (!s->done || s->partial)
@@ -31,9 +41,10 @@ int trace_spans(struct trace *t, const struct survey *s, const struct trace_cloc
 		span->end = trace_time(&clock[i], f->last);
 		span->ran_until = trace_time(&clock[i], f->end);
 		span->unplaced = f->lost > f->placed;
-		for (n = 0; n < DUMP_IFACES; n++)
-			span->begin[n] = f->port[n].first ? trace_time(&clock[i], f->port[n].first)
-							  : UINT64_MAX;
+		for (n = 0; n < DUMP_IFACES; n++) {
+			begin = begin_of(f, &f->port[n]);
+			span->begin[n] = begin ? trace_time(&clock[i], begin) : UINT64_MAX;
+		}
 		span->missing = calloc(f->num_holes + 1, sizeof(*span->missing));
 		if (!span->missing)
 			return -ENOMEM;

@@ -331,6 +331,22 @@ def what_cannot_be_judged_is_said():
     assert none.startswith('not judged: anything'), none[:200]
 
 
+def the_first_frames_of_a_recorder_may_lack_neighbours():
+    """A progress call of 3 ms: all of its frames have the time of its begin, and the recorder has
+    overwritten the first half of them."""
+    a, b = pair()
+    begin = b.records[len(b.records) // 2].time
+    call = [r for r in b.records if begin <= r.time < begin + 3000000]
+    assert len(call) > 40, len(call)
+    for r in call:
+        r.time = begin
+    b.records = [r for r in b.records if r.time >= begin and r not in call[:len(call) // 2]]
+    files = a.write(path('a.pcapng')), b.write(path('b.pcapng'), 'dpdk:0: no sign of 10.0.0.1')
+    found = json.loads(dump('-j', *files))['anomalies']
+    assert not {f['class'] for f in found} & {'capture with gaps', 'random loss', 'burst loss',
+                                              'queue or policer loss'}, found
+
+
 def the_recorders_reason_is_printed():
     a = pair()[0].write(path('r.pcapng'), 'dpdk:0: no sign of 10.0.0.5 for 2.3 s, probed 3 times')
     assert 'r.pcapng was written because: dpdk:0: no sign' in dump(a)
@@ -649,7 +665,8 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          frames_that_a_killed_process_has_not_written_are_no_fault,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
-         the_recorders_reason_is_printed, the_verdict_is_the_first_line,
+         the_first_frames_of_a_recorder_may_lack_neighbours, the_recorders_reason_is_printed,
+         the_verdict_is_the_first_line,
          other_protocols_name_faults, neighbour_discovery_names_faults, icmpv6_names_faults,
          simulated_lanes_with_ipv6_have_the_same_faults, the_first_lines_are_24_at_most,
          an_interrupt_prints_the_report,
