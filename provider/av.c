@@ -440,6 +440,7 @@ static int grow(struct wfi_av *av, size_t want)
 {
 	struct wfi_av_entry *entries;
 	size_t size = av->size > SIZE_MIN ? av->size : SIZE_MIN;
+	int rc;
 
 	if (want > SIZE_MAX_)
 		return -FI_ENOMEM;
@@ -452,8 +453,10 @@ static int grow(struct wfi_av *av, size_t want)
 		return -FI_ENOMEM;
 	memset(entries + av->size, 0, (size - av->size) * sizeof(*entries));
 	av->entries = entries;
-	av->size = size;
-	return hash_make(av, size);
+	rc = hash_make(av, size);
+	if (rc == 0)
+		av->size = size;
+	return rc;
 }
 
 /* Send the peer this process's address: now if it is connected, else as the first message. */
