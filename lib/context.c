@@ -241,8 +241,9 @@ static void find_items(struct weft_context *ctx, const struct weft_lanes_item *i
 }
 
 /*
- * The drivers of the configured lanes. A driver starts its environment (the EAL) and searches the
- * machine's devices only when a worker or a query needs it. A worker may have other lanes.
+ * Check WEFT_LANES; with @p find, search the resources of its drivers, too. The search starts a
+ * driver's environment (the EAL), so only weft_context_query() requests it here. A worker searches
+ * for its own lanes, which may be others.
  * @return 0; -EINVAL when the lanes are malformed; -ENOMEM
  */
 static int configured_drivers(struct weft_context *ctx, bool find)
@@ -464,7 +465,10 @@ static pthread_mutex_t added_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct weft_lane_driver *added[WEFT_LANE_DRIVERS_MAX];
 static unsigned int num_added;
 
-/* Driver number @p i: those of the build, then those that were added; NULL = past the last. */
+/*
+ * Driver number @p i: those of the build, then those that were added. NULL: @p i is past the last
+ * one, or the weak driver of this number is not in the build.
+ */
 static const struct weft_lane_driver *driver_at(unsigned int i)
 {
 	if (i < NUM_BUILT_IN)

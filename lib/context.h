@@ -27,13 +27,13 @@ int weft_context_create_in(const struct weft_context_params *params,
 const struct weft_lane_driver **weft_drivers_list(void);
 
 /**
- * Resources of a driver; its query() is called once. The context's lock is held, or the context is
- * not shared yet.
+ * Resources of a driver. The first call for a driver calls its query(). If that failed, `num` of
+ * the result is the error. The context's lock is held, or the context is not shared yet.
  */
 struct weft_found *weft_context_find(struct weft_context *ctx,
 				     const struct weft_lane_driver *driver);
 
-/** Does the driver have lanes to other hosts? */
+/** Does the driver have lanes to other hosts? True for all drivers but self and shm. */
 bool weft_driver_is_network(const struct weft_lane_driver *driver);
 
 /**

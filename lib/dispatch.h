@@ -2,8 +2,9 @@
 /**
  * @file dispatch.h
  * The path of a received message from a lane to its module; the tables of modules, messages and
- * protocols; the reports of a worker, which need these tables. The files of lib/ itself may include
- * headers of every folder. Of their own headers the folders include weft*.h and lane*.h only.
+ * protocols; the reports of a worker, which need these tables. The files directly in lib/ may
+ * include headers of every folder. Files in the folders of lib/ include, of the headers directly in
+ * lib/, weft*.h and lane*.h only.
  */
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H

@@ -415,6 +415,7 @@ struct weft_lane_ops {
 	 * on the same one with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes
 	 * a lane_ep itself and its first message arrives with lane_ep->user NULL. EV_UP is reported
 	 * for it too, before that message. The protocol layer must ep_destroy() every lane_ep.
+	 * @return 0, or a negative error: there is no lane_ep, and no event follows
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 			  struct weft_lane_ep **lane_ep);
@@ -685,7 +686,7 @@ typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource 
  * A driver. lib/context.c has the table of Weft's own drivers. (Paths are those of the sources.)
  */
 struct weft_lane_driver {
-	const char *name; /**< "dpdk", "roce", "shm", "self", "udp" */
+	const char *name; /**< "dpdk", "udp", "roce", "roce_ud", "shm", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	/**
 	 * Optional: the name of another driver whose lanes have the same frames and addresses.
@@ -704,7 +705,8 @@ struct weft_lane_driver {
 	int (*query)(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg);
 	/**
 	 * Open an iface. On error nothing stays behind and @p why has message text that names the
-	 * thing and the remedy.
+	 * thing and the remedy, or is empty.
+	 * @return 0, or a negative error
 	 */
 	int (*open)(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
 		    size_t why_len);

@@ -18,8 +18,10 @@
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *
  * Conventions, valid for every call unless its description differs:
- *  - **Errors** are negative errno values, -EINVAL for a missing pointer; weft_strerror() has their
- *    texts. Nothing that arrives from the wire, the environment or the caller aborts the process.
+ *  - **Errors** are negative errno values; weft_strerror() has their texts. A missing pointer is
+ *    -EINVAL. The calls of every message do not check for it: weft_tag_*(),
+ *    weft_worker_progress(); weft_ep_query_proto() does not, either. Nothing that arrives from the
+ *    wire or the environment aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done: no callback is invoked and no
  *    request exists. They return a negative error when the operation was not started; it has then
  *    changed nothing. They return #WEFT_INPROGRESS when the operation goes on; `*req`, if wanted,
@@ -106,8 +108,8 @@ struct weft_op_params; /**< weft_msg.h */
 /* ------------------------------------------------------------------ library */
 
 /**
- * How the library was built: version, compiler, drivers, one line each.
- * Static storage. Any thread.
+ * How the library was built: a line each for version, compiler, sanitizers, DPDK, sealed frames,
+ * rdma-core and lane drivers. Static storage. Any thread.
  */
 WEFT_API const char *weft_build_info(void);
 
@@ -147,8 +149,8 @@ WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
  * @param reason    a sentence for the file's comment
  * @param text      out: the name of the file (WEFT_RECORDER_FILE), or the reason of the error
  * @param text_len  its size, bytes
- * @return 0; -ENOENT: there is no raw lane, or WEFT_RECORDER=off; -EBUSY: another thread writes a
- *   file; or the error of the file
+ * @return 0; -ENOENT: there is no raw lane, WEFT_RECORDER=off, or the build has no recorder;
+ *   -EBUSY: another thread writes a file; or the error of the file
  */
 WEFT_API int weft_recorder_write(const char *reason, char *text, size_t text_len);
 
@@ -170,7 +172,8 @@ WEFT_API int weft_config_read(struct weft_config **config);
 /**
  * Set one option by name, with or without the `WEFT_` prefix, from text. A removed option has no
  * effect, and the log reports it.
- * @return 0, -ENOENT for an unknown name, -EINVAL for a malformed value, -ENOMEM
+ * @return 0; -ENOENT for an unknown name; -EINVAL for a malformed value, or an option that has an
+ *   effect in the environment only; -ENOMEM
  */
 WEFT_API int weft_config_modify(struct weft_config *config, const char *name, const char *value);
 
@@ -194,7 +197,10 @@ WEFT_API int weft_config_origin(const struct weft_config *config, const char *na
 #define WEFT_CONFIG_PRINT_F_ORIGIN 4u  /**< with the source of each value, as a comment */
 #define WEFT_CONFIG_PRINT_F_ALL 8u /**< also options for tests, which are no variables of users */
 
-/** Print all options as `NAME=value` lines that a shell or a configuration file can contain. */
+/**
+ * Print options as `NAME=value` lines that a shell or a configuration file can contain. Without
+ * flags these are all options of users, and the options for tests that differ from their default.
+ */
 WEFT_API void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags);
 
 /** Release a configuration. NULL is allowed. */
@@ -203,9 +209,9 @@ WEFT_API void weft_config_release(struct weft_config *config);
 /* ------------------------------------------------------------------ context */
 
 /**
- * Features that the application will use. They decide which lanes an endpoint needs. The worker's
- * address contains them. A call of a feature that was not requested returns -EOPNOTSUPP, and the
- * log names the feature.
+ * Features that the application will use. The worker's address contains them. An active message, a
+ * registration with rights for peers, or an operation on remote memory whose feature was not
+ * requested returns -EOPNOTSUPP, and the log names the feature. Tagged messages need no feature.
  */
 #define WEFT_FEATURE_TAG 1ull
 #define WEFT_FEATURE_AM (1ull << 1)    /**< active messages */
@@ -257,7 +263,8 @@ struct weft_context_attr {
 
 /**
  * Fill @p attr (its `size` must be set). The call starts the lane drivers of `WEFT_LANES`, which
- * look for their resources. @return 0 or -EINVAL
+ * look for their resources. A driver that serves as a fallback (udp) is started only if the others
+ * have no usable resource of a network. @return 0 or -EINVAL
  */
 WEFT_API int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr);
 
@@ -312,10 +319,12 @@ struct weft_worker_params {
 
 /**
  * Create a worker and open its interfaces.
- * @return 0; -ENODEV when no lane at all could be opened, or fewer than WEFT_MIN_LANES; -EINVAL for
- *   a malformed lane list; -EBUSY when a port is taken by another worker and cannot steer; another
- *   error of the driver if a lane requested by name cannot be opened (the log has the reason);
- *   -ENOMEM
+ * @return 0; -ENODEV when no lane at all could be opened, fewer than WEFT_MIN_LANES, or the driver
+ *   of a lane requested by name did not start; -EINVAL for a malformed lane list; -EBUSY when a
+ *   port is taken by another worker and cannot steer; -EPERM when a lane requested by name does not
+ *   seal its frames, and a job key is set (WEFT_SEAL_ALLOW); another error of the driver if a lane
+ *   requested by name cannot be opened (the log has the reason); -EAGAIN with WEFT_HEARTBEAT, when
+ *   its thread cannot be started; -ENOMEM; the error of the system's random numbers
  */
 WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
 				struct weft_worker **worker);
@@ -350,14 +359,16 @@ WEFT_API void weft_worker_kick(struct weft_worker *worker);
  *	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
  *		weft_worker_wait(worker, -1);
  *
- * The call polls first (for up to 10 us, less where polling seldom helps), then
- * sleeps in the kernel. Lanes with weft_iface_info.wakes wake it at once. It polls other lanes at
- * least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives continue in time.
+ * The call polls first, for up to 10 us (WEFT_WAIT_SPIN), unless other threads sleep already. After
+ * a poll without result the next waits, up to 64, omit the poll. Then the call sleeps in the
+ * kernel. Lanes with weft_iface_info.wakes wake it at once. It polls other lanes at least every
+ * `WEFT_WAIT_SLEEP`. Retransmissions and keepalives continue in time.
  *
  * @param timeout_ns  sleep no longer than this; negative = for ever; 0 = progress once
  * @return number of events handled, > 0; 0 after weft_worker_signal(), a signal handler, or, with
  *   #WEFT_THREAD_MULTI, a call of another thread; -ETIMEDOUT; -EDEADLK inside a callback of the
- *   worker; -EMFILE, -ENFILE or -ENOMEM when there is no descriptor to be had
+ *   worker; -EBUSY inside a callback of a datatype; -EMFILE, -ENFILE or -ENOMEM when there is no
+ *   descriptor to be had
  */
 WEFT_API int weft_worker_wait(struct weft_worker *worker, int64_t timeout_ns);
 
@@ -372,7 +383,8 @@ WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
 /**
  * Get ready to sleep on weft_worker_get_fd(). The loop is: progress until it returns 0, arm, sleep,
  * and again. An event after this call makes the descriptor readable. An event before the call makes
- * the call return -EBUSY. Any other call on the worker by the same thread disarms it; arm again.
+ * the call return -EBUSY. After any other call on the worker, the same thread must arm it again
+ * before it sleeps.
  *
  * The descriptor also becomes readable when a timer is due (a retransmission, a keepalive), and
  * when a lane without weft_iface_info.wakes must be polled (`WEFT_WAIT_SLEEP`).
@@ -425,7 +437,8 @@ struct weft_address_attr {
 
 /**
  * Look into a worker address. A boot address has no name, and at most two interfaces.
- * @return 0; -EINVAL truncated or damaged; -EPROTONOSUPPORT made by an incompatible version
+ * @return 0; -EINVAL truncated or damaged; -EPROTONOSUPPORT made by an incompatible version, which
+ *   @p attr has; -ENOMEM
  */
 WEFT_API int weft_address_query(const void *address, size_t length, struct weft_address_attr *attr);
 
@@ -445,7 +458,7 @@ struct weft_iface_info {
 	size_t max_short, max_bcopy, max_zcopy;
 	unsigned int max_iov;
 	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
-	uint64_t features; /**< WEFT_LANE_F_* of lib/lane.h */
+	uint64_t features; /**< WEFT_LANE_F_* of lib/lane_attr.h */
 	/** where these numbers come from, as text */
 	const char *bandwidth_from, *latency_from, *overhead_from;
 	/**
@@ -487,10 +500,10 @@ WEFT_API const char *weft_counter_help(const char *name, bool *level);
 /* ------------------------------------------------------------------ endpoint */
 
 /**
- * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one
- * of its requests has already closed it. All its requests end with @p status, in no particular
- * order; new operations return it. The endpoint must still be closed by its owner. @p why is a
- * human-readable message text, valid during the call.
+ * Called once when an endpoint fails (peer dead or gone, last lane lost), unless the application
+ * has called weft_ep_close() for it, perhaps in a callback of one of its requests. All its requests
+ * end with @p status, in no particular order; new operations return it. The endpoint must still be
+ * closed by its owner. @p why is a human-readable message text, valid during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
 
@@ -636,7 +649,7 @@ struct weft_lane_info {
 	double latency;              /**< s */
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
-	uint64_t retransmits;        /**< frames sent again */
+	uint64_t retransmits;        /**< frames sent again over the lane's present connection */
 	/**
 	 * where the numbers of choices come from, as text: configured, measured, or as the driver
 	 * states
@@ -670,7 +683,7 @@ enum weft_op {
 	WEFT_OP_PUT = 3,
 	WEFT_OP_GET = 4,
 	WEFT_OP_AMO = 5,       /**< atomic without a result */
-	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
+	WEFT_OP_AMO_FETCH = 6, /**< atomic with a result */
 	/**
 	 * the data of a rendezvous, as its receiver gets it: the second half of tag and
 	 * active-message sends that use rendezvous
@@ -714,7 +727,7 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
  * message without credit is still sent by rendezvous. The call affects this end only, and only
  * messages of which no byte has been sent.
  * @param name  as in struct weft_proto_info; NULL = choose again
- * @return 0; -ENOENT there is no such protocol; -EBUSY in a callback of a datatype; -ENOMEM. After
+ * @return 0; -ENOENT: there is no such protocol; -EBUSY in a callback of a datatype; -ENOMEM. After
  *   an error nothing has changed
  */
 WEFT_API int weft_ep_force_proto(struct weft_ep *ep, const char *name);

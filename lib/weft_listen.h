@@ -49,7 +49,7 @@ struct weft_listener_params {
  * @param[out] listener  the worker owns it; weft_worker_destroy() ends it
  * @return 0; -EINVAL the host is no numeric address; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES,
  *   -EAFNOSUPPORT of the socket; -EMFILE, -ENFILE; -EAGAIN no thread; -ENOMEM. The log names the
- *   host, the port and the remedy
+ *   host, the port, and the reason or the remedy
  */
 WEFT_API int weft_listener_create(struct weft_worker *worker,
 				  const struct weft_listener_params *params,
@@ -75,17 +75,17 @@ struct weft_listener_attr {
 WEFT_API int weft_listener_query(struct weft_listener *listener, struct weft_listener_attr *attr);
 
 /**
- * A weft_ep_connect_to() has ended. Runs once for each, in weft_worker_progress() or
- * weft_worker_destroy().
+ * A weft_ep_connect_to() has ended. Runs once for each call that returned 0, in
+ * weft_worker_progress() or weft_worker_destroy().
  *
  * @param ep      the application owns it and must close it. Its lanes connect now; operations may
  *   be posted at once. NULL: there is none
  * @param status  0; -ENOENT the name has no address; -EAGAIN the name service fails at present;
  *   -ECONNREFUSED no server listens; -ETIMEDOUT the host or the name service is silent; -EPROTO no
- *   listener of Weft; -EPROTONOSUPPORT one of another version; -EACCES the ends do not have the
- *   same job key; -ECANCELED the worker is being destroyed; another error of the socket or of
- *   weft_ep_create()
- * @param why     a sentence with host, port and remedy; "" with status 0. Ends with the call
+ *   listener of Weft, or it closed the connection before its reply; -EPROTONOSUPPORT one of another
+ *   version; -EACCES the ends do not have the same job key; -ECANCELED the worker is being
+ *   destroyed; another error of the socket or of weft_ep_create()
+ * @param why     a sentence with host, port and reason; "" with status 0. Valid during the call
  */
 typedef void (*weft_connect_cb)(struct weft_worker *worker, struct weft_ep *ep, int status,
 				const char *why, void *arg);
@@ -94,7 +94,8 @@ struct weft_connect_params {
 	size_t size;
 	const char *host; /**< name, IPv4, IPv6, or IPv6 with a zone; copied */
 	uint16_t port;    /**< TCP, of the listener */
-	double wait;      /**< s: try again for this time while no server listens; 0 = once */
+	/** s, at most a week: try again for this time while no server listens; 0 = once */
+	double wait;
 	weft_connect_cb connect_cb; /**< required */
 	void *connect_arg;
 	weft_ep_err_cb err_cb; /**< of the endpoint, as in struct weft_ep_params */
@@ -110,8 +111,9 @@ struct weft_connect_params {
  * whole at most `wait` longer; lanes then have the same timeout to connect. 32 connects of the
  * process run at once, further ones wait for them within their own time.
  *
- * @return 0: the callback follows; -EINVAL no host, port, or callback, or a host of more than 255
- *   bytes; -EAGAIN no thread; -ENOMEM
+ * @return 0: the callback follows; -EINVAL no host, port, or callback, a host of more than 255
+ *   bytes, or a worker that is being destroyed; -EBUSY in a callback of a datatype; -EAGAIN no
+ *   thread; -ENOMEM
  */
 WEFT_API int weft_ep_connect_to(struct weft_worker *worker,
 				const struct weft_connect_params *params);

@@ -47,8 +47,9 @@ enum weft_dt_class {
  */
 struct weft_generic_ops {
 	size_t size;
-	/** @return state for packing, or NULL on failure (the send returns -ENOMEM) */
+	/** @return state for packing, or NULL on failure: the send or put returns -ENOMEM */
 	void *(*start_pack)(void *arg, const void *buffer, size_t count);
+	/** @return state for unpacking, or NULL on failure: the receive or get returns -ENOMEM */
 	void *(*start_unpack)(void *arg, void *buffer, size_t count);
 	/** @return packed size in bytes of the whole operation (capacity, when unpacking) */
 	size_t (*packed_size)(void *state);
@@ -86,7 +87,8 @@ struct weft_completion {
 	 * 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ...
 	 */
 	int status;
-	uint64_t tag; /**< receives: the sender's full tag */
+	/** tag receives: the sender's full tag; weft_am_recv_data(): the id of the message */
+	uint64_t tag;
 	/** receives: true length of the message, even if truncated. Sends: bytes sent */
 	size_t length;
 	/**
@@ -268,7 +270,8 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  * needs no endpoint and does not end with one: the application cancels it when no more messages can
  * arrive.
  * @param source  only messages of the worker that this endpoint is connected to; NULL = of any
- * @return also -EINVAL: #WEFT_OP_F_SOURCE_ID together with a source
+ * @return also -EINVAL: #WEFT_OP_F_SOURCE_ID together with a source, or #WEFT_OP_F_SOURCE_CHANNEL
+ *   without a source or source id; the error of a source that has failed, if no message matches
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
 			   size_t count, uint64_t tag, uint64_t mask,
@@ -282,15 +285,15 @@ WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, v
  * @param[out] message  NULL = the message stays; else it is taken out of matching and must be
  *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
  * @param[out] c        tag, length, source, immediate data, channels; may be NULL
- * @return 0, or -ENOMSG when there is none; -EINVAL
+ * @return 0; -ENOMSG when there is none; -EINVAL as in weft_tag_recv(), or for other flags
  */
 WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag,
 			    uint64_t mask, const struct weft_op_params *params,
 			    struct weft_message **message, struct weft_completion *c);
 
 /**
- * Receive a message that a probe took out, as weft_tag_recv() does. After -EINVAL or -ENOMEM the
- * caller still owns the message.
+ * Receive a message that a probe took out, as weft_tag_recv() does. After -EINVAL, -ENOMEM or
+ * -EBUSY (in a callback of a datatype) the caller still owns the message.
  */
 WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message,
 			       void *buffer, size_t count, const struct weft_op_params *params,
@@ -376,7 +379,7 @@ struct weft_am_send_params {
 };
 
 /**
- * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
+ * Send an active message. Done means that the buffer may be reused; with rendezvous that the
  * handler has received or refused the data. The protocols are those of tagged messages: short ones
  * leave at once, medium ones in pieces over several lanes, long ones by rendezvous
  * (WEFT_RNDV_THRESH); weft_ep_query_proto() reports the choice.
@@ -389,9 +392,11 @@ WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *
 
 /**
  * Get the data of a message with #WEFT_AM_F_RNDV, inside its handler or later. The descriptor is
- * used up unless the call returns -EINVAL or -ENOMEM. Buffers, truncation and completion are as
- * with weft_tag_recv(); the completion's `tag` is the id.
- * @return 0, #WEFT_INPROGRESS, -ECONNRESET when the sender is gone
+ * used up unless the call returns -EINVAL, -ENOMEM or -EBUSY. Buffers, truncation and completion
+ * are as with weft_tag_recv(); the completion's `tag` is the id.
+ * @return 0; #WEFT_INPROGRESS; -ECONNRESET when the endpoint has failed or was closed; -EINVAL: the
+ *   descriptor has no #WEFT_AM_F_RNDV, or is used up; -ENOMEM; -EBUSY in a callback of a datatype;
+ *   another error with which the receive has ended
  */
 WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
 			       size_t count, const struct weft_op_params *params,

@@ -31,7 +31,7 @@ struct weft_plan;
  * @param in      read to its end
  * @param name    of the file, for error messages
  * @param why     gets an error message with file and line
- * @return 0, -EINVAL (the file), -EIO, -ENOMEM
+ * @return 0; -EINVAL: the file is malformed, or the environment's settings are; -EIO; -ENOMEM
  */
 WEFT_API int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
 			    struct weft_plan **plan, char *why, size_t why_len);
@@ -55,7 +55,7 @@ WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_
 			     enum weft_plan_format format);
 /**
  * Print for every protocol how long @p length bytes take, term by term. @return as
- * weft_plan_print()
+ * weft_plan_print(); -EOPNOTSUPP also if no protocol carries @p length bytes
  */
 WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			       size_t length);

@@ -79,7 +79,7 @@ WEFT_API void weft_rkey_release_blob(void *blob);
  * Make a remote key usable on one endpoint, which must be one to a worker of the context that
  * packed it.
  * @return 0; -EINVAL damaged or cut off; -EPROTONOSUPPORT made by an incompatible version;
- *   -EOPNOTSUPP; -ENOMEM
+ *   -EOPNOTSUPP: the context has no feature of remote memory; -ENOMEM
  */
 WEFT_API int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length,
 			      struct weft_rkey **rkey);
@@ -95,7 +95,8 @@ WEFT_API uint64_t weft_mem_key(const struct weft_mem *mem);
  * alignment. Errors that weft_put() would return from its call therefore come from the peer later,
  * as -EKEYREJECTED does. The keys for native access are requested once, with the first operation
  * over an endpoint whose lanes support it. Until the reply arrives, operations go by messages.
- * @return 0; -EINVAL; -EOPNOTSUPP; -ENOMEM
+ * @return 0; -EINVAL: @p key is 0; -EOPNOTSUPP: the context has no feature of remote memory;
+ *   -ENOMEM
  */
 WEFT_API int weft_rkey_from_key(struct weft_ep *ep, uint64_t key, struct weft_rkey **rkey);
 
@@ -136,7 +137,7 @@ WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, stru
 struct weft_put_event {
 	size_t size;
 	uint64_t source_id; /**< worker it comes from */
-	/** to reply on: as struct weft_am_msg's */
+	/** to reply on; valid as weft_am_msg.ep is */
 	struct weft_ep *ep;
 	uint64_t imm;
 	uint16_t channel, source_channel;

@@ -13,7 +13,11 @@
 
 /* ------------------------------------------------------------------ clock and randomness */
 
-/** The CPU's counter if its rate is constant, else clock_gettime(); getrandom(). */
+/**
+ * now(): the CPU's counter if its rate is constant and known, else clock_gettime(). On x86 the rate
+ * is known 10 ms after the first call. random(): getrandom(). host_id(): a hash of the kernel's
+ * boot id; 0 = the id cannot be read.
+ */
 extern const struct weft_platform weft_platform_host;
 
 /* ------------------------------------------------------------------ copy rate */
@@ -32,17 +36,18 @@ extern const struct weft_platform weft_platform_host;
 #define WEFT_BCOPY_BW_LEAST 5e8
 
 /**
- * Bytes per second of memcpy() between buffers that the nearest cache does not hold. Measured once
- * per process, in about 1 ms; later calls return the same number. The fastest of several rounds
- * counts, so preemption in some rounds does no harm.
+ * Bytes per second of memcpy() between buffers that the nearest cache does not hold. The first call
+ * of the process measures, for about 1 ms on an idle CPU. Later calls return the same number. The
+ * fastest of several rounds counts, so preemption in some rounds does no harm.
  * @param platform one with another clock than weft_platform_host, or NULL, gets
  *   #WEFT_BCOPY_BW_DEFAULT
  */
 double weft_bcopy_bw(const struct weft_platform *platform);
 
 /**
- * The measurement itself, by any clock. @return bytes per second; #WEFT_BCOPY_BW_DEFAULT when there
- * is no memory or the clock does not advance
+ * The measurement itself, by any clock. @return bytes per second, at least #WEFT_BCOPY_BW_LEAST;
+ * #WEFT_BCOPY_BW_DEFAULT when there is no memory, the clock does not advance, or the result is
+ * above 1e13
  */
 double weft_bcopy_bw_measure(const struct weft_platform *platform);
 

@@ -32,8 +32,8 @@
  *
  * A span begins with the first bytes that arrive after the lane got work, not with the work itself.
  * So a long round trip does not look like a low rate. Bytes that arrive at the same time as the
- * first ones are not counted, because their transfer time is unknown. A long silence counts as at
- * most #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
+ * first ones are not counted, because their transfer time is unknown. A span has at most the weight
+ * of #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
  * ends within a span that is not limited, the next work continues the span, and the time between is
  * not counted.
  */
@@ -122,12 +122,13 @@ struct weft_share_user {
 
 TAILQ_HEAD(weft_share_users, weft_share_user);
 
+/** All amounts are bytes, or all are pieces. */
 struct weft_share {
 	uint64_t limit;
-	uint64_t used;                 /**< outstanding bytes of peers that are not stalled */
+	uint64_t used;                 /**< outstanding amount of peers that are not stalled */
 	uint64_t peak;                 /**< the greatest value of `used` */
-	uint64_t came;                 /**< bytes that arrived from all peers, cumulative */
-	uint64_t stalled;              /**< outstanding bytes of stalled peers */
+	uint64_t came;                 /**< amount that arrived from all peers, cumulative */
+	uint64_t stalled;              /**< outstanding amount of stalled peers */
 	uint64_t stalls;               /**< times that a peer became stalled */
 	struct weft_share_users users; /**< in the order of their last judgement */
 };

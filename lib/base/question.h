@@ -40,8 +40,8 @@ struct weft_answer_entry {
 
 struct weft_question {
 	/**
-	 * The requesting thread sets WEFT_QUESTION_POSTED; the thread that answers sets ANSWERING
-	 * and then IDLE
+	 * The requesting thread sets WEFT_QUESTION_POSTED, and IDLE if it gives up. The thread that
+	 * answers sets ANSWERING and then IDLE
 	 */
 	atomic_uint state;   /* first */
 	atomic_bool leaving; /* the worker waits to close: no more questions */

@@ -103,7 +103,7 @@ static int check_owner(const struct complaint *c, int fd, struct stat *st)
 	if (fstat(fd, st) < 0)
 		return complain(c, -errno, "%s", strerror(errno));
 	if (!S_ISREG(st->st_mode))
-		return complain(c, -EINVAL, "it is no regular file");
+		return complain(c, -EINVAL, "it is no regular file: give the name of one");
 	if (st->st_uid != geteuid())
 		return complain(c, -EACCES,
 				"it belongs to user %u, and this process runs as user %u: use a "

@@ -19,7 +19,7 @@ void weft_secret_wipe(void *data, size_t len);
 /**
  * Pages of zeros that core dumps leave out (MADV_DONTDUMP) and that a child of fork() finds empty
  * (MADV_WIPEONFORK). The kernel joins neighbouring pages into one mapping.
- * @return NULL: no memory
+ * @return NULL: no memory, or the kernel refuses one of the two
  */
 void *weft_secret_alloc(size_t size);
 /** Overwrite and release. @p p may be NULL. */
@@ -33,14 +33,16 @@ void weft_secret_free(void *p, size_t size);
  * @param remote  the file is in a network's file system: its server and the network could read the
  *                key, which deserves a warning
  * @param why     on error: a sentence with path, reason and remedy
- * @return 0, -EACCES for owner or mode, -EINVAL for the content, or the error of the file system
+ * @return 0; -EACCES for owner or mode; -EINVAL if it is no regular file, or for its content; or
+ *   the error of the file system
  */
 int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *remote, char *why,
 		      size_t why_len);
 
 /**
  * Open a key log to append to it, with mode 0600 if it is new. Another user's file, a symbolic
- * link, and a file that other users may use are refused. Processes may share a file.
+ * link, a file that other users may use, and all that is no regular file are refused. Processes may
+ * share a file.
  * @param why   on error: a sentence with path, reason and remedy
  * @return a descriptor, or a negative errno
  */

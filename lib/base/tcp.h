@@ -46,7 +46,7 @@ struct weft_tcp_connect {
 	 */
 	int (*greet)(struct weft_tcp_connect *c, int fd, uint64_t end);
 	void *arg;
-	int stopped;   /**< out: the error of idle, or 0 */
+	int stopped;   /**< 0 before the call; afterwards the error of idle, or 0 */
 	char why[512]; /**< out: a sentence with host, port and remedy */
 };
 
@@ -54,8 +54,8 @@ struct weft_tcp_connect {
  * Resolve the name and connect. All addresses are tried in order; each gets an equal part of the
  * remaining time. The error is that of the attempt that came farthest. Blocks.
  * @return the socket, which does not block; or a negative error: -ENOENT the name has no address;
- *   -EAGAIN the name service fails at present; -ECONNREFUSED no server listens; -ETIMEDOUT; errors
- *   of idle and greet; another error of the socket
+ *   -EAGAIN the name service fails at present; -ENOMEM or -EIO of the resolution; -ECONNREFUSED no
+ *   server listens; -ETIMEDOUT; errors of idle and greet; another error of the socket
  */
 int weft_tcp_connect(struct weft_tcp_connect *c);
 
@@ -124,9 +124,10 @@ void weft_tcp_server_query(const struct weft_tcp_server *s, char *host, size_t s
 			   uint16_t *port);
 
 /**
- * Sleep until there is an event, at most @p ms (-1: no limit), and serve the clients.
+ * Sleep until there is an event, at most @p ms (-1: no limit), and serve the clients. Returns false
+ * at once while an accepted client waits for weft_tcp_server_take().
  * @param stop  an eventfd that does not block, and ends the sleep when it is readable; -1 = none
- * @return true: it is readable
+ * @return true: @p stop is readable, and no client was served
  */
 bool weft_tcp_server_run(struct weft_tcp_server *s, int stop, int ms);
 

@@ -26,7 +26,8 @@ static size_t bytes_of(uint8_t first)
 }
 
 /*
- * Controls, surrogates, what is beyond Unicode, and marks that turn the direction of text (bidi).
+ * Controls, surrogates, what is beyond Unicode, separators of lines and paragraphs, the byte order
+ * mark, and marks that turn the direction of text (bidi).
  */
 static bool is_harmful(uint32_t c)
 {

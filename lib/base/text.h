@@ -21,8 +21,8 @@
 /**
  * Replace by '?', in place, every byte of the first @p length ones that is not part of printable
  * UTF-8: control characters (C0, DEL, C1), malformed, overlong or truncated sequences, surrogates,
- * and the marks that change the direction of what follows. The length stays. No allocation, no
- * locale.
+ * numbers beyond Unicode, separators of lines and paragraphs, the byte order mark, and the marks
+ * that change the direction of what follows. The length stays. No allocation, no locale.
  */
 void weft_text_printable(char *text, size_t length);
 
@@ -74,8 +74,8 @@ void weft_texts_free(struct weft_texts *texts);
 
 /*
  * An answer in JSON, in the form of DPDK's telemetry: {"/command": value}. The value is a
- * dictionary or an array of texts and numbers, one text, or null. Members that do not fit are
- * counted, and the last member has their number.
+ * dictionary or an array of texts and numbers, one text, or null. Members of a dictionary or an
+ * array that do not fit are counted, and the last member has their number.
  */
 
 enum weft_json_kind {
@@ -94,7 +94,10 @@ struct weft_json {
 /** @param size  at least 256 + @p command_len */
 void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
 		     size_t command_len, enum weft_json_kind kind);
-/** @p name is NULL in arrays. Bytes that are not printable UTF-8 become '?'. */
+/**
+ * @p name is NULL in arrays. Bytes that are not printable UTF-8 become '?'. A text or name is cut
+ * after 1023 bytes.
+ */
 void weft_json_text(struct weft_json *j, const char *name, const char *text);
 void weft_json_number(struct weft_json *j, const char *name, uint64_t value);
 /** @return length of the text in @p out, without its zero byte */
@@ -143,7 +146,7 @@ struct weft_opt_key {
 int weft_opt_complain(const struct weft_opt *opt, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** Decimal digits only, all of the text, within [min, max]. @return 0 or -EINVAL */
+/** One to nine decimal digits, all of the text, within [min, max]. @return 0 or -EINVAL */
 int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *out);
 
 /** The value as a number within [min, max]. @return 0, or -EINVAL with the error message */

@@ -7,10 +7,12 @@
  *
  * - All signals are blocked, except that of weft_blocking_init(): handlers run in the application's
  *   threads.
- * - The stack has WEFT_THREAD_STACK bytes: mlockall(MCL_FUTURE) locks a stack as a whole.
+ * - The stack has WEFT_THREAD_STACK bytes, because mlockall(MCL_FUTURE) locks a stack as a whole.
+ *   It has the default size where thread-local storage needs more.
  * - A caller with a real-time policy (SCHED_FIFO, SCHED_RR) starts a thread with SCHED_OTHER.
- * - The affinity mask of the caller is not inherited. A caller with a real-time policy that is
- *   pinned would never leave its core to such a thread, so the thread gets the other cores.
+ * - The affinity mask of the caller is not inherited, except where a sandbox forbids to set it. A
+ *   caller with a real-time policy that is pinned would never leave its core to such a thread, so
+ *   the thread gets the other cores.
  *
  * Calls that may block for as long as another process chooses run in threads of this file.
  */
@@ -166,6 +168,7 @@ int weft_blocking_run(void (*run)(void *arg), void *arg);
 /**
  * weft_blocking_run() for a call that waits for the network, perhaps until its timeout. At most
  * half of the threads run such calls, so the others stay free for weft_blocking_run().
+ * @return as weft_blocking_run()
  */
 int weft_blocking_run_long(void (*run)(void *arg), void *arg);
 

@@ -19,13 +19,15 @@
 
 /**
  * Make @p path with mode 0700, if it is not there.
- * @return it is a folder, no link, and no other user can write to it
+ * @return true: it is a folder, no link, belongs to the effective user, and no other user can write
+ *   to it
  */
 bool weft_private_folder(const char *path);
 
 /**
  * Make TMP/weft-UID, if it is not there.
- * @return false: it cannot be made, or it is not this user's alone
+ * @param[out] own  its path, of @p size bytes at most
+ * @return false: the path is too long, the folder cannot be made, or weft_private_folder() is false
  */
 bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
 

@@ -6,13 +6,13 @@
  * read.
  *
  * Values as text:
- *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
- *    the option allows it
+ *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M")
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
  *  - rate: a number with a unit, which may have a decimal prefix ("25Gbps", "3GBs", "1.25e9Bs")
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
  *  - enum: one of the words in the table, or its first four letters or more
  *  - number, double, string: unchanged
+ *  - "auto", "inf", or a word of the option, in place of a number: where the table allows it
  */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H

@@ -62,7 +62,8 @@ struct weft_config_line {
 
 /**
  * Path of the user's file: weft.conf in XDG_CONFIG_HOME, or in .config of HOME.
- * @return 0; -ENOENT: neither is set, or the program has more rights than its user (AT_SECURE);
+ * @return 0; -ENOENT: neither is an absolute path, or the program has more rights than its user
+ *   (AT_SECURE);
  *   -ENAMETOOLONG
  */
 int weft_config_file_user(char *path, size_t size);

@@ -39,9 +39,9 @@ struct weft_ep_events {
 	 */
 	void (*fail)(struct weft_ep *ep, int status, const char *why);
 	/**
-	 * The endpoint fails at the end of this progress call, or of the next one: for failures
-	 * that a call of the user detects, and for callers that are processing requests. Until then
-	 * the endpoint does not change. The first reason counts.
+	 * The endpoint fails in this progress call or in the next one: for failures that a call of
+	 * the user detects, and for callers that are processing requests. Until then the endpoint
+	 * does not change. The first reason counts.
 	 * @param why  static text
 	 */
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
@@ -117,8 +117,11 @@ struct weft_ep {
 	uint32_t conn_sn;
 	char remote_name[64];
 	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
-	struct weft_failover *failover; /* NULL = it never had a second lane */
-	/* of all lanes but the first connection; NULL: they are plain, or make keys of their own */
+	struct weft_failover *failover; /* NULL = it never had a second lane, or no memory */
+	/*
+	 * the key of all connections after the first one; NULL: their frames are not sealed, or
+	 * their driver makes a key for each
+	 */
 	struct weft_lane_key *lane_key;
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback */

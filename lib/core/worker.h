@@ -120,9 +120,10 @@ struct weft_worker {
 	/* progress */
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
-	bool multi;       /* take the lock */
-	bool send_now;    /* WEFT_WORKER_F_SEND_NOW */
-	bool in_progress; /* a callback runs: progress and destroy are refused */
+	bool multi;    /* take the lock */
+	bool send_now; /* WEFT_WORKER_F_SEND_NOW */
+	/* a call that may run callbacks is on the stack: progress and destroy are refused */
+	bool in_progress;
 	bool armed;       /* a thread sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */

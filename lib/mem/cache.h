@@ -47,7 +47,10 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
 /** Deregister everything, end the thread. The context's lock is not held. */
 void weft_regcache_free(struct weft_regcache *rc);
 
-/** Does the cache store registrations? True before the first use, which tries to start it. */
+/**
+ * Does the cache store registrations? False with WEFT_REG_CACHE=off. Otherwise true before the
+ * first use, which tries to start it.
+ */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
 /**

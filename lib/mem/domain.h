@@ -13,7 +13,8 @@
 /**
  * Registers @p mem with the domains of all open interfaces.
  * @param partial  lanes that can copy may lack it; on the fly at least one lane must have it
- * @return 0, or the error of a domain that must not lack it: others may have been added
+ * @return 0, or the error of a domain that must not lack it: others may have been added. A domain
+ *   whose table is full (-ENOSPC) may lack memory that the user registers
  */
 int weft_mem_domains_add(struct weft_mem *mem, bool partial);
 

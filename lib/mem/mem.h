@@ -52,7 +52,9 @@ void weft_mem_table_fini(struct weft_mem_table *keys);
  *   and only to memory for which the same right was requested, now or before. Without a REMOTE
  *   right its keys must not be sent to peers, because they may allow any access
  * @param[out] mem  to be released by weft_mem_put() when no lane uses it any more
- * @return 0, or the driver's error, which has been logged (once per device and error, then counted)
+ * @return 0; -ENOMEM; -EINVAL: the range exceeds the address space; the driver's error, which is
+ *   logged once per domain and kind of error; or that error without an attempt, while locked memory
+ *   is used up (base/pacing.h)
  */
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,
 		 struct weft_mem **mem);
@@ -72,8 +74,8 @@ void weft_mem_put_dead(struct weft_mem *mem);
  * For one of the user it is made at the first call, and exists as long as @p mem, or until
  * weft_mem_unexport() with @p dead. Any thread; takes the context's lock.
  * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
- * @return to be released by weft_mem_unexport(); NULL = it cannot be registered with this right,
- * which is logged as by weft_mem_get()
+ * @return to be released by weft_mem_unexport(); NULL = @p mem is by weft_mem_get() with other
+ *   rights, or it cannot be registered with this right, which is logged as by weft_mem_get()
  */
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
 /**

@@ -121,9 +121,10 @@ struct weft_proto_bounds {
  * Choose the protocols for a key.
  * @param why  gets the reason when there is no protocol for some sizes: which lanes are missing;
  *   may be NULL
- * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH
- *   when lanes are missing for some sizes, -ENOSPC when there are more than WEFT_PROTO_RANGES
- *   ranges; then sel->num is 1 and its protocol NULL
+ * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type; -EHOSTUNREACH
+ *   when no protocol can carry some sizes over these lanes; -ENOSPC when there are more than
+ *   WEFT_PROTO_RANGES ranges. After an error sel->num is 1 and its protocol NULL. With 0 the last
+ *   range of WEFT_OPS_BOUNDED has the protocol NULL if the operation may be too long for all
  */
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);

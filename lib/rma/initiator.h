@@ -43,7 +43,7 @@ struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t of
 /**
  * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.
  *
- * @return bytes handed over, 0 when the put has ended, or -EAGAIN
+ * @return bytes handed over; 0 when the put has ended; -EAGAIN; or the error of the user's pack
  */
 ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 			   size_t hdr_len, size_t off, size_t rest);

@@ -72,7 +72,7 @@ TAILQ_HEAD(weft_match_recvs, weft_match_recv);
 /** A message that no receive has matched yet. The owner fills tag, source, channel and from. */
 struct weft_match_msg {
 	uint64_t tag;
-	struct weft_match_source *source; /**< NULL = its endpoint is gone */
+	struct weft_match_source *source; /**< NULL = the source has been freed */
 	uint16_t channel;
 	uint32_t from; /**< 1 + channel of the source */
 	TAILQ_ENTRY(weft_match_msg) tag_link;
@@ -210,7 +210,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 
 /**
- * The endpoint is freed: its messages stay, without a source. Its receives must have been
+ * The source is about to be freed: its messages stay, without a source. Its receives must have been
  * cancelled.
  */
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s);
@@ -309,7 +309,7 @@ struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_m
 					     const struct weft_match_source *source, uint64_t tag,
 					     struct weft_match_chan chan);
 void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg);
-/** @param sourced  remove it from indexes with a source only */
+/** Remove the message from all indexes; @p sourced: only from those by source. */
 void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced);
 void weft_match_indexes_fini(struct weft_match *m);
 

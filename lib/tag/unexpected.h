@@ -49,7 +49,7 @@ struct weft_message {
 		uint64_t imm;
 	};
 	uint64_t total;
-	uint8_t *data; /* total bytes, or NULL: bound, RTS or empty */
+	uint8_t *data; /* total bytes; NULL: not stored (BOUND, RTS, or `error` is set) */
 	union {
 		struct weft_ivals got;
 		struct {
@@ -62,7 +62,8 @@ struct weft_message {
 		struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
 		uint64_t source_id;        /* its worker, when its endpoint is gone */
 	};
-	int16_t error; /* status, when its sender or its endpoint has failed: no more pieces */
+	/* status, when its sender or endpoint has failed or this end was closed: no more pieces */
+	int16_t error;
 	uint16_t flags;
 	uint8_t slot; /* size class of its memory; a small payload follows */
 };
@@ -121,8 +122,8 @@ static inline void weft_credit_give_msg(struct weft_message *msg)
 }
 
 /**
- * Allocate a message for @p total bytes; with @p with_data there is room for them. Flags,
- * references and links are clear. @return NULL = no memory
+ * Allocate a message for @p total bytes; with @p with_data there is room for them. Flags, error,
+ * immediate data and ranges are clear; tag, source and links are not set. @return NULL = no memory
  */
 struct weft_message *weft_message_alloc(struct weft_msg_ep *me, uint64_t total, bool with_data);
 /** Free the payload only: it has been copied, and further pieces go elsewhere. */
@@ -143,7 +144,10 @@ void weft_rx_ack(struct weft_message *msg, int status);
  * @param x  NULL = it has no EXT
  */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
-/** No receive for the message is posted: insert the message into the unexpected lists. */
+/**
+ * No receive for the message is posted: insert the message into the unexpected lists. If the user
+ * has closed the endpoint and the sender waits for a match, the message is refused instead.
+ */
 void weft_rx_queue(struct weft_message *msg);
 /** From now on the pieces of the message are copied to @p req as they come. */
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
@@ -160,7 +164,10 @@ void weft_rx_refuse(struct weft_message *msg);
  * @p now: see weft_recv_done().
  */
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
-/** The user will never receive the message: free it, and drop the pieces that are still to come. */
+/**
+ * The user will never receive the message: free it, and drop the pieces that are still to come.
+ * Without memory for that the message stays until its endpoint ends.
+ */
 void weft_rx_drop(struct weft_message *msg);
 /** Take the message out of matching for a probe. */
 void weft_rx_take(struct weft_message *msg);
@@ -192,7 +199,10 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw);
  * The user has closed the endpoint: notify senders that wait for a match that there will be none.
  */
 void weft_tag_closing(struct weft_msg_ep *me);
-/** End the receives that need this endpoint, and its incomplete messages, with @p status. */
+/**
+ * End with @p status: the receives that need this endpoint, its incomplete messages, and its
+ * synchronous messages that no receive has matched.
+ */
 void weft_tag_ended(struct weft_msg_ep *me, int status);
 /** The endpoint is freed: complete messages stay. */
 void weft_tag_detach(struct weft_msg_ep *me);

@@ -25,7 +25,10 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer
 void weft_ep_retire(struct weft_ep *ep, int status);
 /** The worker is destroyed: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
-/** The peer has closed or is gone: the ep ends, or fails if the application owns it. */
+/**
+ * The peer has closed or is gone. The ep fails if the application owns it and has not closed it;
+ * otherwise it ends, and so does its close, with 0.
+ */
 void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
 /** A lane in use has failed: so does the ep, unless it is closing and all is delivered. */
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
@@ -35,7 +38,9 @@ struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wir
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/** weft_ep_events.fail(): the peer is notified, unless @p status means that it is gone. */
+/**
+ * weft_ep_events.fail(): the peer is notified, unless @p status is -ECONNRESET: it is gone then.
+ */
 void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 

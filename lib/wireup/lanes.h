@@ -23,7 +23,7 @@ struct weft_worker;
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends: messages may use it from now on. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
-/** Lane @p n, which was up, carries no messages any more; other lanes do. */
+/** Lane @p n has been stopped and carries no messages any more; other lanes do. */
 void weft_lane_lost(struct weft_ep *ep, unsigned int n);
 /** Any lane that is up, for wire-up messages; NULL = none is. */
 struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);

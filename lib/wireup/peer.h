@@ -108,7 +108,7 @@ struct weft_host {
 	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those over which a message has arrived */
 };
 
-/** The host at the far end of a lane connection, as its lane identifies hosts. */
+/** The host at the far end of a connection, by ep_host(); 0 = the lane does not identify hosts. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
  * Is there a place for one more endpoint, whose REQ came over @p lane_ep?

@@ -29,8 +29,10 @@ bool weft_rails_settled(struct weft_ep *ep);
  */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
 /**
- * All possible interfaces are open. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, which has
- * been logged
+ * All possible interfaces are open: log those that are slower or have smaller frames than others.
+ * @param wants_rails  the worker's list of lanes names a driver of networks
+ * @return 0, or -ENODEV: there are fewer rails than WEFT_MIN_LANES, which has been logged. A worker
+ *   without rails is allowed if WEFT_MIN_LANES is 1 or @p wants_rails is false
  */
 int weft_rails_opened(struct weft_worker *w, bool wants_rails);
 
