@@ -337,8 +337,10 @@ int weft_context_create_in(const struct weft_context_params *params,
 	if (!out || weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
 	if (p.features & ~FEATURES) {
-		weft_error("features 0x%llx are not known to this version",
-			   (unsigned long long)(p.features & ~FEATURES));
+		weft_error(
+			"features 0x%llx are not known to this version: leave them out, or install "
+			"the Weft with which the program was compiled",
+			(unsigned long long)(p.features & ~FEATURES));
 		return -EINVAL;
 	}
 	ctx = calloc(1, sizeof(*ctx));

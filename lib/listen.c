@@ -376,7 +376,9 @@ static int check_reply(struct connect *c, const struct weft_hello_reply *r)
 	if (length == 0 && c->key)
 		return fail_key(t, "has another job key");
 	if (length <= more || length > WEFT_HELLO_ADDRESS_MAX + more)
-		return weft_tcp_fail(t, -EPROTO, "%s port %u announces an address of %u bytes",
+		return weft_tcp_fail(t, -EPROTO,
+				     "%s port %u announces an address of %u bytes, which is "
+				     "impossible: check the port",
 				     t->host, t->port, length);
 	return 0;
 }
@@ -536,7 +538,7 @@ static void report(struct weft_worker *w, const struct connect *c,
 	p->connect_cb(w, rc < 0 ? NULL : ep, rc, why, p->connect_arg);
 }
 
-/* End a connect before its thread has. */
+/* End a connect before its thread has ended. */
 static void abandon(struct weft_worker *w, struct connect *c, int status, const char *what)
 {
 	struct weft_connect_params p = c->params;

@@ -57,7 +57,10 @@ static bool is_named(const struct weft_lane_iface *iface, const char *resource)
 	       strcmp(iface->name + len + 1, resource) == 0;
 }
 
-/* A resource may have several names: a port was perhaps opened by that of its device. */
+/*
+ * Is the resource open? Its interface may have been opened by this name, or have this name although
+ * it was opened by another one: a port by that of its device.
+ */
 static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver,
 		    const char *resource)
 {
@@ -467,7 +470,8 @@ void weft_worker_destroy(struct weft_worker *w)
 	if (w->in_progress || weft_dt_calls) {
 		weft_log_worker(
 			w, WEFT_LOG_ERROR,
-			"weft_worker_destroy() called inside a callback of the worker: refused");
+			"weft_worker_destroy() called inside a callback of the worker: refused; "
+			"call it after the callback has returned");
 		weft_worker_unlock(w);
 		return;
 	}

@@ -213,9 +213,9 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
  */
 #define FLOOR_PART 2048
 #define RESERVE_PART 4
-/* The part of the remaining pool that a new peer gets. */
+/* A new peer gets at most the remaining pool divided by this, in addition to its floor. */
 #define FIRST_PART 32
-/* A window that grows by less than this part is not worth a message. */
+/* A growth by less than the window divided by this is not worth a message. */
 #define WORTH_PART 8
 
 static uint64_t less(uint64_t a, uint64_t b)

@@ -232,7 +232,8 @@ static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size
 /*
  * Does a peer on this host make progress soon when a transfer needs it? Not while its process
  * computes or waits for a core. A copy by the kernel needs no progress of the peer. So after a long
- * wait for the peer the kernel copies the next transfers; each further wait doubles their number.
+ * wait for the peer the kernel copies the next transfers. Each further long wait doubles their
+ * number, and each short one halves it.
  */
 
 #define WEFT_PROMPT_NS 2500000ull /**< ns; a peer that takes longer is late */
@@ -281,7 +282,8 @@ static inline void weft_promptness_room(struct weft_promptness *p, bool full, ui
  * In figures, with L = WEFT_UNEXP_LIMIT (64 MiB of bytes; one message for each 256 B of it, 2^18):
  * a floor is 1/2048 of the pool (32 KiB, 128 messages). 512 peers exhaust the pool; further peers
  * get 4 KiB and 16 messages each, beyond the limit: a job of 10,000 peers needs a floor for each. A
- * new peer gets up to 1/32 of the remaining pool, at most WEFT_EAGER_CREDIT and 4096 messages. Of
+ * new peer gets its floor and up to 1/32 of the remaining pool, together at most WEFT_EAGER_CREDIT
+ * and 4096 messages. Of
  * 128 peers the first one has 1 MiB and 4096 messages, the last one 62 KiB and 251. All windows
  * together are at most L + 4 KiB x peers.
  *

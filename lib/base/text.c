@@ -370,7 +370,7 @@ int weft_optlist_parse(const char *text, const struct weft_opt_key *keys, size_t
 		if (rc)
 			return rc;
 		if (*end && !end[1])
-			return weft_opt_complain(&opt, "lane options end with a comma");
+			return weft_opt_complain(&opt, "lane options end with a comma: remove it");
 		text = *end ? end + 1 : end;
 	}
 	return 0;

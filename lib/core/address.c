@@ -286,21 +286,31 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 	memset(a, 0, sizeof(*a));
 	if (!buf || length == 0)
-		return bad_address(why, why_len, "the worker address is empty");
+		return bad_address(
+			why, why_len,
+			"the worker address is empty: pass all bytes of weft_worker_get_address()");
 	if (length < fixed)
-		return bad_address(why, why_len, "the worker address is truncated");
+		return bad_address(why, why_len,
+				   "the worker address is truncated: pass all bytes of "
+				   "weft_worker_get_address()");
 	memcpy(&head, p, length < sizeof(head) ? length : sizeof(head));
 	if (weft_get32(head.magic) != WEFT_ADDRESS_MAGIC)
-		return bad_address(why, why_len, "this is no worker address");
+		return bad_address(
+			why, why_len,
+			"this is no worker address: pass the bytes of weft_worker_get_address()");
 	a->major = head.major;
 	a->minor = head.minor;
 	if (head.major != WEFT_WIRE_MAJOR)
 		return other_version(&head, why, why_len);
 	if (weft_get16(head.length) != length)
-		return bad_address(why, why_len,
-				   "the worker address is truncated or has something behind it");
+		return bad_address(
+			why, why_len,
+			"the worker address is truncated or has something behind it: pass exactly "
+			"the bytes of weft_worker_get_address()");
 	if (weft_get32(head.crc) != address_crc(p, length))
-		return bad_address(why, why_len, "the worker address is damaged");
+		return bad_address(why, why_len,
+				   "the worker address is damaged: pass the bytes of "
+				   "weft_worker_get_address() unchanged");
 	if (length < sizeof(head) || head.name_len >= sizeof(a->name) ||
 	    length - sizeof(head) < head.name_len || head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
 		return bad_address(why, why_len, "the worker address contradicts itself");

@@ -283,7 +283,7 @@ static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uin
 	return e->mem;
 }
 
-/* @return the number of entries that overlap [start, end) */
+/* Unlist the entries that overlap [start, end). @return their number */
 static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_list *list,
 				 uintptr_t start, uintptr_t end)
 {

@@ -188,7 +188,7 @@ static void free_mem(struct weft_mem *mem)
 	free(mem);
 }
 
-/* Are these rights valid, and do the context's features include them? */
+/* Are these rights valid, and used by a feature of the context? @return 0, -EINVAL, -EOPNOTSUPP */
 static int rights_check(const struct weft_context *ctx, unsigned int rights)
 {
 	const unsigned int rma = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE;
@@ -209,7 +209,7 @@ static int rights_check(const struct weft_context *ctx, unsigned int rights)
 	return 0;
 }
 
-/* Remove it from the context's list, together with its exported registrations. */
+/* Remove @p mem from the context's list and free it, together with its exported registrations. */
 static void mem_drop(struct weft_mem *mem)
 {
 	unsigned int i;

@@ -81,7 +81,7 @@ static const char *range_text(size_t min, size_t max, char *buf, size_t len)
 	return buf;
 }
 
-/* "25% ena0 + 75% ena1"; one lane without a share; many lanes as a count. */
+/* "25% ena0 + 75% ena1"; a single lane is printed without its share. */
 static void shares_text(const struct weft_plan *plan, const struct weft_curve *cv, char *buf,
 			size_t size)
 {

@@ -201,7 +201,10 @@ static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 	return ta < tb || (!(tb < ta) && a < b);
 }
 
-/* Lines valid at @p x, of the lowest rank that has one; and up to which size this is the same. */
+/*
+ * The lowest rank of the lines that are valid at a size, and the largest size up to which the same
+ * lines are valid.
+ */
 struct field {
 	unsigned int rank;
 	bool any;

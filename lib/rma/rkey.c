@@ -173,8 +173,11 @@ int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct
 	rc = check_blob(blob, length);
 	if (rc < 0) {
 		weft_error("a remote key of %zu bytes is %s", length,
-			   rc == -EPROTONOSUPPORT ? "of another version of Weft"
-						  : "damaged or cut off, or it is no remote key");
+			   rc == -EPROTONOSUPPORT
+				   ? "of another version of Weft: both ends need the "
+				     "same major version"
+				   : "damaged or cut off, or it is no remote key: pass all "
+				     "bytes of weft_rkey_pack()");
 		return rc;
 	}
 	rkey = calloc(1, sizeof(*rkey));

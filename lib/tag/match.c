@@ -357,7 +357,10 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-/* A search that compared no more messages is not stored in seen[]: the next one compares again. */
+/*
+ * A search that compared at most this number of messages is not stored in seen[]: the next search
+ * compares them again.
+ */
 #define SEEN_LEAST 8
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,

@@ -50,7 +50,10 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 	return msg;
 }
 
-/* Store it until it is in sequence, or until the rest of its pieces has come. */
+/*
+ * Store the message until it is in sequence, or until the rest of its pieces has come.
+ * @return 0; -ENOMEM: the message is freed, and the endpoint has failed
+ */
 static int keep_by_seq(struct weft_msg_ep *me, struct weft_message *msg, weft_le32 seq)
 {
 	if (weft_rx_hash(me, msg, weft_get32(seq)) == 0)

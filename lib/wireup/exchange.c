@@ -358,20 +358,26 @@ static void timed_out(struct weft_ep *ep)
 	if (!wu->initiator && !ep->owned)
 		weft_ep_retire(ep, -ETIMEDOUT);
 	else if (!wu->initiator)
-		weft_ep_fail(ep, -ETIMEDOUT, "%s connected and then did not confirm within %g s",
-			     ep->remote_name, s);
+		weft_ep_fail(
+			ep, -ETIMEDOUT,
+			"%s connected and then did not confirm within %g s: does its program call "
+			"progress?",
+			ep->remote_name, s);
 	else if (wu->step == WEFT_STEP_LINKING)
-		weft_ep_fail(ep, -ETIMEDOUT,
-			     "%s answered, but the lane %s to it did not come up within %g s",
-			     ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
+		weft_ep_fail(
+			ep, -ETIMEDOUT,
+			"%s answered, but the lane %s to it did not come up within %g s: check the "
+			"network between the two interfaces",
+			ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
 	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
 			     wu->reason.text);
 	else if (weft_wireup_awaits_reply(wu) && wu->control)
-		weft_ep_fail(ep, -ETIMEDOUT,
-			     "no answer from %s within %g s, sent over %s, which does not report "
-			     "whether the peer is there",
-			     ep->remote_name, s, wu->boot->iface->name);
+		weft_ep_fail(
+			ep, -ETIMEDOUT,
+			"no answer from %s within %g s, sent over %s, which does not report "
+			"whether the peer is there: check that its program runs, and the network",
+			ep->remote_name, s, wu->boot->iface->name);
 	else if (weft_wireup_awaits_reply(wu))
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s is connected to %s, but its program did not answer within %g s: "

@@ -472,8 +472,8 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 /* ------------------------------------------------------------------ time */
 
 /*
- * The peer's process has received LANE_DOWN this number of times and has not replied. Most of them
- * are a second apart, so together they take WEFT_PEER_TIMEOUT.
+ * Has the peer's process received LANE_DOWN for WEFT_PEER_TIMEOUT without a reply? The number of
+ * copies that it has received measures the time, because all but the first six are a second apart.
  */
 static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
 {
