@@ -334,7 +334,7 @@ static void connect_free(struct connect *c)
 
 /* ------------------------------------------------------------------ in the other thread */
 
-/* @return -ECANCELED: the worker has ended the connect */
+/* weft_tcp_connect.idle. @return 0; -ECANCELED: the worker has ended the connect */
 static int end_abandoned(void *arg)
 {
 	struct connect *c = arg;

@@ -13,8 +13,9 @@
 
 struct weft_platform {
 	/**
-	 * Monotonic time in ns; > 0. Called once per progress call, at set-up, and when a frame
-	 * begins to wait for further messages; never per message.
+	 * Monotonic time in ns; > 0. Called once per progress call, when a frame begins to wait for
+	 * further messages, and on slow paths (set-up, waits, registration of memory); not for each
+	 * message.
 	 */
 	uint64_t (*now)(void *arg);
 	/**

@@ -102,7 +102,8 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 
 /**
  * Registering @p length bytes more is expected to fail (base/pacing.h). Takes the context's lock.
- * @return bytes of registrations to deregister before it may succeed; 0 = unknown
+ * @return bytes of registrations to deregister before it may succeed; 0 = no domain has refused a
+ *   total as small as this
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 

@@ -443,7 +443,10 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	return 0;
 }
 
-/* Execute the operation again without the lost lane. @return -EAGAIN: pieces are in flight */
+/*
+ * Execute the operation again without the lost lane. @return -EAGAIN: pieces are in flight;
+ * -EOPNOTSUPP: no protocol is left; or the result of the new protocol's progress()
+ */
 static int another_way(struct weft_request *req)
 {
 	if (req->send.zcopies) {

@@ -151,7 +151,7 @@ struct weft_rkey {
 	uint64_t key, size;
 	uint32_t rights;
 	uint32_t refs; /* the user, and operations */
-	uint8_t low;   /* the lowest bits of the memory's address */
+	uint8_t low;   /* the lowest three bits of the memory's address */
 	/* made from a number: the owner checks everything, until it has sent the rest */
 	bool unknown;
 	bool query_sent;                    /* in the worker's list of keys with a query */
@@ -186,7 +186,7 @@ struct weft_rma {
 	uint64_t flush_sent;   /* value of sent when the outstanding RMA_FLUSH was sent */
 	uint64_t naks[2];      /* NAKs received: of the even, of the odd half */
 	uint64_t flushed_naks; /* number of NAKs in the last RMA_FLUSHED */
-	uint64_t errors;       /* number of errors in the last RMA_FLUSHED */
+	uint64_t errors;       /* largest number of errors in an RMA_FLUSHED so far */
 	/* errors that no request could report; for flush */
 	struct weft_rma_error error[WEFT_RMA_ERRORS];
 	uint32_t num_errors;
@@ -249,7 +249,10 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/** May one more put that notifies begin? If not, confirmation of earlier ones is requested. */
+/**
+ * May one more put that notifies begin? If not, weft_rma_note_begin() has requested the
+ * confirmation of earlier ones.
+ */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;
