@@ -37,7 +37,7 @@ void weft_wait_disarm(struct weft_worker *w);
 void weft_wait_found(struct weft_worker *w);
 /** A progress call that began with an armed worker ends, after @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
-/** The iface's descriptor, or a negative error: it cannot wake. */
+/** The iface's descriptor, or a negative error: the iface cannot wake the worker. */
 int weft_wait_fd_of(struct weft_lane_iface *iface);
 /** The worker is destroyed. The call does nothing if no thread has waited. */
 void weft_wait_close(struct weft_worker *w);

@@ -702,7 +702,7 @@ struct weft_proto_info {
 	 */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
-	bool chosen;    /**< it is what is used now */
+	bool chosen;    /**< used now for the given size */
 	/**
 	 * time that the model predicts for the given size, from the call to the last byte in place,
 	 * s; 0 = not known

@@ -136,13 +136,13 @@ WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, stru
 /** A peer's put with #WEFT_OP_F_IMM, after all its bytes are in memory. Valid during the call. */
 struct weft_put_event {
 	size_t size;
-	uint64_t source_id; /**< worker it comes from */
+	uint64_t source_id; /**< id of the worker that has put */
 	/** to reply on; valid as weft_am_msg.ep is */
 	struct weft_ep *ep;
 	uint64_t imm;
 	uint16_t channel, source_channel;
 	uint64_t key;    /**< weft_mem_key() of the memory */
-	uint64_t offset; /**< from the start of it */
+	uint64_t offset; /**< of the first byte, from the start of the memory */
 	size_t length;
 };
 

@@ -107,7 +107,7 @@ double weft_rate_get(struct weft_rate *r, uint64_t now);
 
 /** ns; time for a quarter to arrive, unless other peers are slow, too */
 #define WEFT_SHARE_STALL 20000000ull
-/** ns; upper bound of that time */
+/** ns; upper bound of that time if they are */
 #define WEFT_SHARE_STALL_MAX 200000000ull
 
 /** A peer. Zero-initialised. */

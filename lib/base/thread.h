@@ -63,7 +63,7 @@ struct weft_lock {
 	_Atomic uint32_t owner;   /* thread that holds it; 0 = none */
 	_Atomic uint32_t waiting; /* threads that spin or sleep */
 	_Atomic uint32_t sleeps;  /* a thread sleeps, or is about to */
-	_Atomic uint32_t yields;  /* thread that has had its time; written by the owner */
+	_Atomic uint32_t yields;  /* thread that must give way; 0 = none; written by the owner */
 	/* of the owner */
 	unsigned int depth;
 	uint32_t last;       /* thread that held it before */

@@ -65,7 +65,7 @@ struct weft_wait {
 	unsigned int spin_skip, spin_backoff;
 };
 
-/** Wake a sleeping thread for one progress call; it waits on afterwards. Any thread; not locked. */
+/** Wake a sleeping thread for one progress call; then it sleeps on. Any thread; not locked. */
 void weft_wait_nudge(struct weft_worker *w);
 /** Rouse sleeping threads, because a call has changed state that they may wait for. Locked. */
 void weft_wait_rouse(struct weft_worker *w);

@@ -43,7 +43,10 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
 
 /** Set the pieces of the window that the operation uses: @p left requested bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
-/** May this endpoint request one more piece? If not, that is counted, and it is kicked later. */
+/**
+ * May this endpoint request one more piece? If not, the refusal is counted, and the endpoint
+ * continues when there is room.
+ */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
 /** Count @p pieces more as outstanding. */
 void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);

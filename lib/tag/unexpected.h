@@ -70,7 +70,7 @@ struct weft_message {
 
 LIST_HEAD(weft_message_list, weft_message);
 
-/** The id of the worker that has sent it. */
+/** The id of the worker that has sent the message. */
 static inline uint64_t weft_message_source_id(const struct weft_message *msg)
 {
 	return msg->me ? msg->me->ep->remote_id : msg->source_id;
