@@ -198,7 +198,7 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 	const struct weft_match_mask *k;
 
 	for (; u < end; u++) {
-		/* Tags often have a part that names their owner: then no table is searched. */
+		/* All receives with the mask agree in these bits: no other tag can match. */
 		if ((tag ^ u->value) & u->agreed)
 			continue;
 		k = u->mask;
@@ -358,8 +358,8 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 }
 
 /*
- * A search that compared at most this number of messages is not stored in seen[]: the next search
- * compares them again.
+ * A search that is not in seen[] yet, and compared at most this number of messages, is not stored
+ * there: the next search compares them again.
  */
 #define SEEN_LEAST 8
 

@@ -214,7 +214,7 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 	}
 }
 
-/* Each endpoint address must be of a lane that the same message lists. */
+/* Each endpoint address must be of a lane that the same message lists, or of LANE_LINK's lane. */
 static bool addrs_have_lanes(const struct weft_wireup_msg *m)
 {
 	uint32_t lanes = 0;

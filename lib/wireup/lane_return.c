@@ -87,11 +87,11 @@ void weft_lane_return_begin(struct weft_ep *ep, unsigned int n)
 #define ANSWER_NS 300000000ull
 #define UP_NS 1000000000ull
 /*
- * The other side's timeout. A whole attempt of the leader takes less, and only the leader tries
- * again.
+ * The other side's timeout; at both ends also the time for which a send of the address is repeated,
+ * and upper bound of the leader's wait for the reply. Only the leader tries again.
  */
 #define WAIT_NS 4000000000ull
-/* Least time between two ends made for the peer, whose attempts are at least 0.1 s apart. */
+/* Least time between two ends made for the peer: its attempts are usually TRY_NS or more apart. */
 #define OFTEN_NS 50000000ull
 
 static bool lane_link_needed(const struct weft_lane_iface *iface)
@@ -155,8 +155,8 @@ static int lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_
 }
 
 /*
- * The timer of lane @p n has expired. @return false: there is nothing to send, and the attempt has
- * failed
+ * The timer of lane @p n has expired. @return false: the attempt has failed: a wait is over, or the
+ * address could not be sent for WAIT_NS
  */
 static bool lane_link_timer(struct weft_ep *ep, unsigned int n)
 {
