@@ -62,7 +62,7 @@ static inline bool is_ext_eager(const void *data, size_t length)
 	       (x->flags == WEFT_EXT_F_IMM || (x->flags == 0 && !weft_get64(x->imm)));
 }
 
-/* A short message with a channel: the same result as that of recv_by_id(). */
+/* A message for which is_ext_eager() is true: faster than recv_by_id(), with the same result. */
 static void recv_ext_eager(struct weft_msg_ep *me, unsigned int lane, const void *data,
 			   size_t length)
 {

@@ -468,7 +468,10 @@ struct weft_iface_info {
 	bool link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/** it wakes weft_worker_wait(); else the wait polls it at least every `WEFT_WAIT_SLEEP` */
+	/**
+	 * the interface wakes weft_worker_wait(); else the wait polls the interface at least every
+	 * `WEFT_WAIT_SLEEP`
+	 */
 	bool wakes;
 };
 

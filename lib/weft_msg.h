@@ -321,7 +321,7 @@ struct weft_am_msg {
 	const void *data;          /**< payload, unaligned; NULL with #WEFT_AM_F_RNDV */
 	size_t length;             /**< of the payload */
 	struct weft_am_data *desc; /**< NULL: nothing can be kept */
-	uint64_t source_id;        /**< worker it comes from */
+	uint64_t source_id;        /**< id of the worker that sent it */
 	/**
 	 * To reply on, during the call. After the call it is valid only if the application owns the
 	 * endpoint (created it, or got it from accept_cb), until the application closes it.

@@ -136,7 +136,7 @@ WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, stru
 /** A peer's put with #WEFT_OP_F_IMM, after all its bytes are in memory. Valid during the call. */
 struct weft_put_event {
 	size_t size;
-	uint64_t source_id; /**< id of the worker that has put */
+	uint64_t source_id; /**< id of the worker that sent it */
 	/** to reply on; valid as weft_am_msg.ep is */
 	struct weft_ep *ep;
 	uint64_t imm;

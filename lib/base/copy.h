@@ -53,8 +53,8 @@ static inline void weft_copy(void *to, const void *from, size_t n)
 
 /**
  * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes. Fields
- * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when size is
- * not set
+ * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when `size` is
+ * less than sizeof(size_t), as when it is not set
  */
 static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 {
@@ -72,7 +72,7 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 
 /**
  * Fill a caller's struct, whose `size` must be set, from ours. Fields that our version lacks become
- * zero. @return 0 or -EINVAL
+ * zero. @return 0, or -EINVAL: NULL, or as in weft_struct_in()
  */
 static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 {

@@ -33,7 +33,7 @@ struct weft_greeting_ops {
 		    void *text);
 };
 
-/** Of builds that can seal. */
+/** Defined in builds that can seal (drivers/dpdk/seal) only: see weft_drivers_greeting(). */
 extern const struct weft_greeting_ops weft_sealed_greeting;
 
 #endif /* WEFT_GREETING_H */

@@ -29,8 +29,8 @@ extern const struct weft_platform weft_platform_host;
 /** Used where nothing can be measured: the simulator's clock does not advance during a copy. */
 #define WEFT_BCOPY_BW_DEFAULT 7e9
 /**
- * Lower bound of the measured rate: no CPU that runs DPDK is slower. A lower result means that the
- * measurement was disturbed throughout, or that the CPU is emulated. The other costs of the model
+ * Lower bound of the measured rate. A lower result is taken as wrong: other load has disturbed the
+ * whole measurement, or the CPU is emulated. The other costs of the model
  * are fixed, so zero copy would then seem worthwhile for a few bytes.
  */
 #define WEFT_BCOPY_BW_LEAST 5e8

@@ -103,7 +103,7 @@ struct weft_iface_link {
 	bool seen;        /* it has been up */
 	bool down_logged; /* the log has a line that it is down */
 	uint64_t since;   /* when it went down, or the iface was opened */
-	double up_after;  /* s from opening to the first link; 0 = it was there */
+	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
 	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
 	bool unused_logged, smaller_logged; /* of its lanes: see wireup/rails.c */
