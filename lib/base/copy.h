@@ -53,8 +53,8 @@ static inline void weft_copy(void *to, const void *from, size_t n)
 
 /**
  * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes. Fields
- * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when `size` is
- * less than sizeof(size_t), as when it is not set
+ * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when `size`
+ * is less than sizeof(size_t), as when it is not set
  */
 static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 {

@@ -109,11 +109,15 @@ void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv
 
 /** Lanes that eager messages and rendezvous data may use, and the threshold between them. */
 struct weft_proto_bounds {
-	uint32_t eager, rndv;      /**< lane sets of the closed form */
-	bool rma;                  /**< rendezvous by remote access */
-	struct weft_thresh thresh; /**< by weft_threshold_of(), even if one is configured */
-	size_t rndv_from;          /**< eager below, rendezvous from here on; 0 with by_model */
-	size_t zcopy_from;         /**< as configured; SIZE_MAX = never; 0 with by_model */
+	uint32_t eager, rndv; /**< lane sets of the closed form */
+	bool rma;             /**< rendezvous by remote access */
+	/**
+	 * of weft_threshold(): `bytes` is the configured threshold if there is one. SIZE_MAX
+	 * (fallback) if `eager` or `rndv` is empty
+	 */
+	struct weft_thresh thresh;
+	size_t rndv_from;  /**< eager below, rendezvous from here on; 0 with by_model */
+	size_t zcopy_from; /**< as configured; SIZE_MAX = never; 0 with by_model */
 	bool by_model, zcopy_by_model;
 };
 
