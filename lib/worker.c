@@ -312,7 +312,7 @@ static void warn_no_capture(const struct weft_worker *w)
 		  file);
 }
 
-/* Open the network lanes of the text, then the loopback, which every worker has. */
+/* Open the lanes that WEFT_LANES requests, then the loopback, which every worker has. */
 static int open_ifaces(struct weft_worker *w, const char *lanes)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));

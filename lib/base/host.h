@@ -30,8 +30,8 @@ extern const struct weft_platform weft_platform_host;
 #define WEFT_BCOPY_BW_DEFAULT 7e9
 /**
  * Lower bound of the measured rate. A lower result is taken as wrong: other load has disturbed the
- * whole measurement, or the CPU is emulated. The other costs of the model
- * are fixed, so zero copy would then seem worthwhile for a few bytes.
+ * whole measurement, or the CPU is emulated. The other costs of the model are fixed, so zero copy
+ * would then seem worthwhile for a few bytes.
  */
 #define WEFT_BCOPY_BW_LEAST 5e8
 

@@ -278,9 +278,9 @@ extern const struct weft_proto weft_proto_get_am;
 extern const struct weft_proto weft_proto_amo_native;
 extern const struct weft_proto weft_proto_amo_am;
 
-/** Create the endpoint's state if necessary; without memory the endpoint fails. */
+/** Create the endpoint's state if there is none. @return false: no memory, the endpoint fails */
 bool weft_rma_ready(struct weft_msg_ep *me);
-/** The operation whose number the peer sent back. */
+/** The op_sn of the operation whose @p number, the low bits of it, the peer sent back. */
 static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
 {
 	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);

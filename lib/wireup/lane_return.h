@@ -22,7 +22,7 @@ void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
 bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
 /** Lane @p n is gone: schedule the first attempt to connect it again. */
 void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
-/** The next step of lane @p n is due: connect it, or repeat ATTACH. */
+/** The next step of lane @p n is due: connect, repeat LANE_LINK or ATTACH, or end the attempt. */
 void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
 /** A link is back: connect the lanes over @p iface at once. */
 void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
