@@ -60,14 +60,17 @@ static inline bool weft_credit_short(const struct weft_msg_ep *me)
  * Free the credit of a message now, and book @p bytes of WEFT_UNEXP_MEMORY for the message instead.
  * When that memory is full, the endpoint fails at the end of progress if it has more than an even
  * share of it.
- * @return false: the message keeps its credit
+ * @return false: the memory is full, or WEFT_UNEXP_MEMORY is 0: the message keeps its credit
  */
 bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes);
 /** The message is removed: free its bytes. @param me  NULL = its endpoint is gone */
 void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes);
 
 void weft_credit_worker_init(struct weft_msg_worker *mw);
-/** Send a CREDIT message now, or as soon as a lane has room. */
+/**
+ * Send a CREDIT message now, or as soon as a lane has room and at most WEFT_CTL_HELD control
+ * messages wait. No effect if the endpoint has failed.
+ */
 void weft_credit_send(struct weft_msg_ep *me);
 /**
  * Much credit is used, or much is free again: resize the windows, and advertise them to the peer.
@@ -104,8 +107,8 @@ void weft_credit_fini(struct weft_msg_ep *me);
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 
 /**
- * The credit that this side grants the peer at connect: the record CREDIT of wire-up messages.
- * Called once per connection.
+ * The credit that this side grants the peer at connect: the record CREDIT of wire-up messages. The
+ * first call takes the peer's windows from the pools.
  */
 void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 
@@ -121,9 +124,9 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 #define WEFT_RX_RANGES_FLOOR 256u
 
 /**
- * Bytes [off, off + len) have come. @return 0: for the first time. Else they are dropped: -EEXIST
- * (counted), or no memory, or the endpoint has more ranges than it may have (WEFT_RX_RANGES_LIMIT);
- * in the last two cases the endpoint fails
+ * Bytes [off, off + len) have come. @return 0: for the first time. Else they are to be dropped:
+ * -EEXIST: some have come before (counted); -ENOMEM, or -EPROTO: more ranges than the endpoint may
+ * have (WEFT_RX_RANGES_LIMIT). With -ENOMEM and -EPROTO the endpoint fails.
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
 static inline uint32_t weft_rx_ranges_above(const struct weft_msg_ep *me)
@@ -213,8 +216,9 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 }
 
 /**
- * All data is there. @p now: inside the user's call. The request is then marked WEFT_REQ_NOW, or
- * completes at the next progress.
+ * All data is there, or no more will come. @p now: inside the call that posted the receive. The
+ * request is then marked WEFT_REQ_NOW, or, with an error or WEFT_REQ_FORCE, completes at the next
+ * progress.
  */
 static inline void weft_recv_done(struct weft_request *req, bool now)
 {

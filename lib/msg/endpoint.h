@@ -9,6 +9,7 @@
 
 #include "msg/state.h"
 
+/** Free the message half. Only weft_msg_ep_release() and functions of its creation call this. */
 void weft_msg_ep_destroy(struct weft_msg_ep *me);
 
 /** The help texts of weft_msg_report_counters()'s own counters. */
@@ -27,34 +28,39 @@ static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 }
 
 /**
- * The state of a module for an endpoint, if struct weft_msg_ep has no field for it. @return where
- * it is; NULL = no memory, with the first call only
+ * The state of a module for an endpoint, if struct weft_msg_ep has no field for it. @return the
+ * place of its pointer; NULL = no memory, which does not occur after a call that succeeded
  */
 void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module);
 
 /* ------------------------------------------------------------------ lifetime, progress */
 
+/** @return 0; -ENOMEM; -EINVAL: more than WEFT_MODULES_MAX modules; or a module's error */
 int weft_msg_worker_init(struct weft_worker *worker);
 /** All receives end, all messages are dropped; sends end when the lanes close. Callbacks run. */
 void weft_msg_worker_stop(struct weft_worker *worker);
 /** After the lanes have closed: run the last callbacks, and free the memory. */
 void weft_msg_worker_fini(struct weft_worker *worker);
+/** @return 0 or -ENOMEM */
 int weft_msg_ep_init(struct weft_ep *ep);
 /**
- * All operations of the endpoint end with @p status; afterwards the ep may be freed. Complete
+ * As weft_msg_ep_failed(), unless it was called before; afterwards the ep may be freed. Complete
  * unexpected messages can still be received.
  */
 void weft_msg_ep_fini(struct weft_ep *ep, int status);
 /**
- * The ep went UP, or a further lane joined. @p credit is what the peer granted, NULL when only
- * lanes changed. Queued sends start.
+ * The ep went UP, or its lanes have changed. Queued sends start, unless no lane is left.
+ * @param credit  what the peer granted; NULL when only lanes changed
  */
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
 /**
  * The ep's lanes are about to be destroyed: their last completions must not start new operations.
  */
 void weft_msg_ep_down(struct weft_ep *ep);
-/** The ep failed: complete all its requests with @p status. */
+/**
+ * The ep failed: its operations end with @p status, receives of a closing ep with -ECANCELED.
+ * Operations that a lane still holds end when the lane returns them. A second call has no effect.
+ */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
 /** Serve queued sends and credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);

@@ -26,8 +26,8 @@ struct weft_msg_worker;
 struct weft_handler {
 	uint8_t header; /**< bytes before the payload */
 	/**
-	 * Validation: @return 0 when id, length and all fields are correct as far as no state is
-	 * needed
+	 * Validation, as far as no state is needed: @return 0: id, length and all fields are
+	 * correct. Otherwise the message is dropped, and its endpoint fails with -EPROTO.
 	 */
 	int (*check)(uint8_t id, const void *data, size_t length);
 	/** A valid message has come on @p me. @param payload  bytes behind the header */
@@ -53,7 +53,7 @@ struct weft_module {
 	int (*worker_init)(struct weft_msg_worker *mw);
 	/** All receives end; messages that wait for one are dropped. Callbacks run. */
 	void (*worker_stop)(struct weft_msg_worker *mw);
-	/** After the lanes have closed. */
+	/** After the lanes have closed: free memory. Called even if worker_init() was not. */
 	void (*worker_fini)(struct weft_msg_worker *mw);
 	/**
 	 * Once per progress while mw->work is not 0, before and after the endpoints' queues are
@@ -90,7 +90,7 @@ struct weft_module {
 	 * runs.
 	 */
 	void (*fail)(struct weft_msg_ep *me);
-	/** All sends have ended: now end receives. Callbacks run. */
+	/** Sends have ended, except those that a lane still holds: end receives. Callbacks run. */
 	void (*ended)(struct weft_msg_ep *me, int status);
 	/** The connection half is freed: me->ep is NULL afterwards. */
 	void (*detach)(struct weft_msg_ep *me);

@@ -123,7 +123,10 @@ int weft_proto_select_build(struct weft_msg_ep *me)
 	return changed;
 }
 
-/* A worker's share of the memory for this process, if each processor runs one worker. */
+/*
+ * A worker's share of a quarter of the memory for this process, if each processor runs one worker;
+ * at least 64 MiB, but no more than that quarter
+ */
 static size_t memory_share(void)
 {
 	const size_t least = 64u << 20;

@@ -18,7 +18,7 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
  * The endpoint's lanes are known, or have changed: find their configuration. Endpoints with equal
  * lanes share it (proto/select.c). Requests that have not begun select their protocol again at
  * their next step.
- * @return 1 the configuration has changed; 0; -ENOMEM
+ * @return 1: another configuration than before; 0: no change, or the first one; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
 

@@ -14,11 +14,16 @@ struct weft_ep;
 struct weft_lane_comp;
 struct weft_msg_ep;
 
-/**
- * A lane that died returns the messages that the peer has not received (weft_lane_reap_cb, @p arg
- * is the endpoint). They go over another lane. Called between begin and end, for each lane.
- */
+/** A lane that died is about to return messages. */
 void weft_msg_replay_begin(struct weft_ep *ep);
+/**
+ * A lane that died returns a message that the peer has not received, which then goes over another
+ * lane. Called between weft_msg_replay_begin() and weft_msg_replay_end(), as weft_lane_reap_cb.
+ * Messages about the connection of the dead lane are dropped.
+ * @param arg   struct weft_ep
+ * @param msg   NULL = there is only @p comp
+ * @param comp  ends when the message is at the peer, or with an error; NULL = none
+ */
 void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 		     struct weft_lane_comp *comp);
 void weft_msg_replay_end(struct weft_ep *ep);
@@ -30,6 +35,7 @@ bool weft_msg_replaying(const struct weft_ep *ep);
  * over
  */
 unsigned int weft_replay_serve(struct weft_msg_ep *me);
+/** The endpoint has failed: drop the returned messages; their completions end with @p status. */
 void weft_replay_fail(struct weft_msg_ep *me, int status);
 
 #endif /* WEFT_MSG_REPLAY_H */

@@ -73,8 +73,8 @@ int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, cons
 		      size_t count, bool unpack);
 
 /**
- * @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic
- * type's start fails
+ * @return 0; -EINVAL: the buffer is missing, lengths overflow, or the type is invalid (class, size
+ * or callbacks); -ENOMEM: the start callback of a generic type returned NULL
  */
 static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type,
 			       const void *buffer, size_t count, bool unpack)
@@ -88,7 +88,7 @@ static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *t
 	return 0;
 }
 
-/** End the state of a generic type, once even if called again. */
+/** End the state of a generic type. A second call has no effect. */
 static inline void weft_dt_finish(struct weft_dt *dt)
 {
 	void *state;
@@ -104,9 +104,15 @@ static inline void weft_dt_finish(struct weft_dt *dt)
 	weft_dt_calls--;
 }
 
-/** Write bytes [off, off + len) to @p dst. @return 0 or the pack callback's error */
+/**
+ * Write bytes [off, off + len) to @p dst. @return 0; the pack callback's error; -EINVAL: the
+ * callback wrote nothing, or more than it had room for
+ */
 int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len);
-/** Take bytes [off, off + len) from @p src. @return 0 or the unpack callback's error */
+/**
+ * Take bytes [off, off + len) from @p src. @return the unpack callback's result for a generic type,
+ * which is an error if negative; else 0
+ */
 int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t len);
 
 static inline int weft_dt_pack(struct weft_dt *dt, size_t off, void *dst, size_t len)
@@ -127,7 +133,7 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 
 /**
  * Describe bytes [off, off + len) as at most @p max pieces. @return the number of pieces; 0 = more
- * than @p max are needed, or the type is generic
+ * than @p max are needed, the type is generic, or 0 bytes of an iov
  */
 unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
 			 unsigned int max);
@@ -161,13 +167,13 @@ struct weft_request_ops {
 	int (*cancel)(struct weft_request *req);
 	/** A one-line description for logs. @return as snprintf() */
 	int (*describe)(const struct weft_request *req, char *buf, size_t size);
-	/** A lane has finished a piece of it: complete it if it is over. NULL = no pieces */
+	/** A lane has finished a piece: complete the request if it is over. NULL = no pieces */
 	void (*check)(struct weft_request *req);
 };
 
 /* Request flags. */
-#define WEFT_REQ_HELD (1u << 0) /**< the user has the pointer */
-#define WEFT_REQ_DONE (1u << 1)
+#define WEFT_REQ_HELD (1u << 0)    /**< the user has the pointer */
+#define WEFT_REQ_DONE (1u << 1)    /**< complete, or free */
 #define WEFT_REQ_CALLING (1u << 2) /**< its callback runs: not given back before it returns */
 #define WEFT_REQ_POSTED (1u << 3)  /**< receive: is in the matching lists */
 #define WEFT_REQ_ACTIVE (1u << 4)  /**< receive: matched, data is coming */
@@ -191,13 +197,13 @@ struct weft_request_ops {
 #define WEFT_REQ_OWN_MEM (1u << 24) /**< send: its registration was made on the fly */
 #define WEFT_REQ_KEYS \
 	(1u << 19) /**< send: the peer has keys (send.offered), and has not sent ATS */
-#define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is valid during the call only */
+#define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is the user's, for this call only */
 #define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
-/** send: a lane has no room for its flush; one of `zcopies` */
+/** send: in me->flush_waits, since a lane had no room for a flush; counts in send.zcopies */
 #define WEFT_REQ_FLUSH_WAIT (1u << 23)
 /** send: announced, and the receiver has not requested its data: weft_stall_offered() */
 #define WEFT_REQ_OFFERED (1u << 25)
-#define WEFT_REQ_TIMED (1u << 26) /**< send: `begin` is valid */
+#define WEFT_REQ_TIMED (1u << 26) /**< send: send.begin is valid */
 #define WEFT_REQ_NOW (1u << 15)   /**< receive: complete inside the call that posted it */
 
 /** Bytes of a request that its module uses as it likes. */
@@ -291,9 +297,13 @@ void weft_request_table_fini(struct weft_msg_worker *mw);
 /** No request is free: allocate a chunk of them. @return one of them; NULL = no memory */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
-/** The state of a send that is not over, as text. */
+/** The state of a send, as text. */
 const char *weft_send_state(const struct weft_request *req);
-/** weft_request_ops.describe() of messages. @p what names the message, @p key its tag or id. */
+/**
+ * weft_request_ops.describe() of messages.
+ * @param what  the kind of message
+ * @param key   the name of the number req->tag: "tag", "id"
+ */
 int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
 		       size_t size);
 int weft_recv_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
@@ -304,8 +314,9 @@ void weft_request_drop(struct weft_request *req);
 
 /**
  * The end of an operation: finishes the datatype, calls the callback, and frees the request unless
- * it is held. Afterwards the request, and everything that the callback may have closed, must not be
- * used.
+ * it is held. While the worker is being destroyed, the callback runs later
+ * (weft_request_complete_later()). Afterwards the request, and everything that the callback may
+ * have closed, must not be used.
  */
 void weft_request_complete(struct weft_request *req, int status);
 
@@ -328,13 +339,13 @@ static inline void weft_completion_copy(struct weft_completion *to,
 	to->size = size;
 }
 
-/** Replace the endpoint's pointer by its number: the endpoint may be freed from now on. */
+/** Replace req->me by the endpoint's slot and generation: the endpoint may be freed from now on. */
 void weft_request_settle(struct weft_request *req);
 
 /** Fill @p c from a request that is complete or about to be. */
 void weft_request_result(const struct weft_request *req, struct weft_completion *c);
 
-/** The request a wire reference names, or NULL. */
+/** The request that a wire reference names; NULL = there is none, or it is complete. */
 struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw,
 					 struct weft_wire_ref ref);
 
@@ -346,12 +357,12 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 /** Bytes of struct weft_op_params that every version of the API has. */
 #define WEFT_OP_PARAMS_LEAST offsetof(struct weft_op_params, imm)
 
-/** Flags of sends. */
+/** The flags that sends accept. */
 #define WEFT_OPS_SEND                                                                       \
 	(WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_IMM | WEFT_OP_F_INJECT | WEFT_OP_F_DELIVERED | \
 	 WEFT_OP_F_MORE | WEFT_OP_F_POLLED)
 
-/** Has @p params a valid size, and no flags but @p flags? @return 0 or -EINVAL */
+/** Is @p params NULL, or of a valid size and without flags but @p flags? @return 0 or -EINVAL */
 static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)
 {
 	if (!params)
@@ -371,7 +382,7 @@ static inline bool weft_op_params_short(const struct weft_op_params *params)
 	return !params || params->size < sizeof(*params);
 }
 
-/** The further fields of a message to be sent. */
+/** Set the further fields of a message to be sent. No effect if @p params do not have them. */
 static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_params *params)
 {
 	if (weft_op_params_short(params))
@@ -409,7 +420,7 @@ static inline struct weft_ext weft_ext_from_wire(const struct weft_wire_ext *w)
  * A request for an operation of the connection layer (close, flush). It is created here, ended by
  * weft_msg_request_done(), and tested, queried and freed like any other; it cannot be cancelled.
  * @param what    static text for weft_request_query(): "endpoint close"
- * @param params  callback and its argument; NULL = none
+ * @param params  callback, its argument, WEFT_OP_F_FORCE_REQUEST; NULL = none of them
  * @param wanted  the caller wants the request (req != NULL); else the library frees it after the
  * callback
  * @return NULL = no memory
@@ -438,13 +449,13 @@ struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_request;
 
-/** What the head of an endpoint's queue waits for. */
+/** What the head of an endpoint's queue waits for, or (RECEIVE) an announced message. */
 enum weft_stall {
 	WEFT_STALL_NONE,
 	WEFT_STALL_CONNECT,
 	WEFT_STALL_CREDIT,  /**< the peer allows no further unrequested message */
 	WEFT_STALL_LANE,    /**< no lane has room: the lanes count why */
-	WEFT_STALL_RECEIVE, /**< of messages, not of endpoints */
+	WEFT_STALL_RECEIVE, /**< an announced message: the receiver has not requested its data */
 	WEFT_STALLS
 };
 
@@ -455,21 +466,22 @@ enum weft_stall {
 /** Times of a worker. All are ns of its progress calls. */
 struct weft_stalls {
 	uint64_t at; /**< up to here time is accounted */
-	/** Number of endpoints, or messages, in each state now; and of all. */
+	/** Number of endpoints (RECEIVE: messages) in each state now; and the sum of all. */
 	uint32_t num[WEFT_STALLS], all;
-	uint64_t ns[WEFT_STALLS];
-	/** Sends that were not complete inside their call. */
+	uint64_t ns[WEFT_STALLS]; /**< time in which num[] of a state was not 0 */
+	/** Number of sends that ended after their call. */
 	uint64_t latency[WEFT_LATENCY_SIZES][WEFT_LATENCY_STEPS];
-	uint64_t bytes[WEFT_LATENCY_SIZES]; /**< of these sends */
+	uint64_t bytes[WEFT_LATENCY_SIZES]; /**< sum of the lengths of these sends */
 };
 
-/** Set what the head of @p me's queue waits for. No effect if it is the same as before. */
+/** Set what the head of @p me's queue waits for. */
 void weft_stall_set(struct weft_msg_ep *me, enum weft_stall stall);
 /** The message is announced. A second call has no effect. */
 void weft_stall_offered(struct weft_request *req);
 /** The receiver has requested its data, or the send is over. May be called at any time. */
 void weft_stall_requested(struct weft_request *req);
 
+/** Add @p ns to each state that an endpoint or a message is in. */
 void weft_stall_account(struct weft_stalls *s, uint64_t ns);
 
 /** Add the time since the last call to the present states. Called once per progress call. */
@@ -486,7 +498,7 @@ static inline void weft_stall_progress(struct weft_stalls *s, uint64_t now)
  */
 void weft_latency_begin(struct weft_request *req);
 void weft_latency_end(const struct weft_request *req);
-/** The mean length of the sends of a class; 0 = there was none, or all were empty. */
+/** The mean length of the sends of class @p size; 0 = there was none, or all were empty. */
 size_t weft_latency_mean_size(const struct weft_stalls *s, unsigned int size);
 
 extern const struct weft_lane_counter weft_stall_counter_help[];

@@ -8,11 +8,12 @@
 
 #include "msg/state.h"
 
-/** The endpoint has something to send: the next progress serves it. */
+/** The endpoint has something to send: the next progress serves it, if its lanes are up. */
 void weft_tx_kick(struct weft_msg_ep *me);
 /**
- * There is no byte credit for an eager message: announce it, which takes only a message credit.
- * @return as progress()
+ * There is no credit for an eager message: announce it, which takes only a message credit.
+ * @return as progress(). -EAGAIN: there is no message credit either, or the message must not be
+ * announced; -EMSGSIZE: it must not be announced, and the peer never allows its length
  */
 int weft_tx_uncredited(struct weft_request *req);
 /**
@@ -20,7 +21,7 @@ int weft_tx_uncredited(struct weft_request *req);
  * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
  * hardly longer: the receiver then schedules the senders. Yes also if the peer was late and can
  * read the message from this memory, or if this is faster because several messages are under way.
- * No if WEFT_RNDV_THRESH is a number or inf.
+ * No if WEFT_RNDV_THRESH is a number or inf, or if there is no protocol or credit to announce it.
  */
 bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */
@@ -35,17 +36,21 @@ void weft_tx_update(struct weft_msg_ep *me);
  */
 int weft_tx_start(struct weft_request *req);
 /**
- * The call that has queued the request cannot go on: undo it. @return false: too late, a part of it
- * has been sent
+ * The call that has started the request cannot go on: undo it. @return false: too late, a part or
+ * all of the message has been sent
  */
 bool weft_tx_undo(struct weft_request *req);
 /** Serve the endpoint's queues. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
-/** Apply WEFT_OP_F_INJECT and WEFT_OP_F_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
+/**
+ * Apply WEFT_OP_F_INJECT and WEFT_OP_F_DELIVERED. @return 0; -EMSGSIZE: more than WEFT_INJECT_MAX
+ * bytes to inject; -ENOMEM; or the error of weft_send_keep(), of a generic type
+ */
 int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
  * Set the memory of a send, or of a read: its datatype, and the registration that the user passes
- * with it. @return 0, or the datatype's error: the request must be dropped
+ * with it. @return 0, or the error of weft_dt_init() or weft_send_flags(): the request must be
+ * dropped
  */
 static inline int weft_send_data(struct weft_request *req, const struct weft_op_params *params,
 				 const void *buffer, size_t count, bool unpack)
@@ -63,8 +68,9 @@ static inline int weft_send_data(struct weft_request *req, const struct weft_op_
 	return rc;
 }
 /**
- * The request continues after the call that has the user's buffer: copy the rest of the data.
- * @return 0 or the pack callback's error, which only generic types have
+ * The request continues after the call that has the user's buffer: with WEFT_REQ_INJECT copy all
+ * the data; otherwise no effect.
+ * @return 0, or the error of packing, which only generic types have
  */
 int weft_send_keep(struct weft_request *req);
 /** weft_request_ops.release() of a send; the release() of a module's sends calls it. */
@@ -85,10 +91,13 @@ int weft_send_cancel(struct weft_request *req);
 void weft_send_abort(struct weft_request *req, int status);
 /**
  * Notify the peer that the rest of the message will not come. @param rreq  the receiver's request,
- * if it has requested the data
+ * if it has requested the data; else {0, 0}
  */
 void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
-/** The endpoint has failed: end all sends and control messages. */
+/**
+ * The endpoint has failed: drop control messages, and end all sends. A send that a lane still holds
+ * ends with its completion.
+ */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
 /** Has the peer allowed a further message? */

@@ -75,8 +75,8 @@ static inline bool weft_seq_due(const struct weft_seq_window *w)
  */
 
 /**
- * Seconds of work that a lane has outstanding beyond a round trip. The peer, or a kernel in
- * between, polls its queues at intervals.
+ * Seconds of work that the window of a lane has beyond its round trips (weft_load_set_window()):
+ * the peer, or a kernel in between, polls its queues at intervals.
  */
 #define WEFT_LOAD_SLACK 1e-3
 
@@ -87,7 +87,7 @@ struct weft_lane_load {
 	/** bytes given that are not done; messages in flight are in lane_ep->queued */
 	uint64_t out;
 	uint64_t window;     /**< the most that may be outstanding */
-	uint64_t since;      /**< time when out was 0 last, ns */
+	uint64_t since;      /**< time when the lane last got bytes while out was 0, ns */
 	uint64_t moved;      /**< time when bytes were done last, at least `since`, ns */
 	float per_byte;      /**< s, by the measured rate */
 	float latency;       /**< s, one way, as configured or measured at connect */
@@ -107,8 +107,8 @@ static inline void weft_load_give(struct weft_lane_load *l, uint64_t bytes, uint
 }
 
 /**
- * The number of @p bytes that may be given now: all if the lane is idle or they fit into its
- * window, else a part of at least @p min bytes, else 0
+ * The number of @p bytes that may be given now: all if the lane has nothing outstanding or its
+ * window has room for all; else its room, if that is at least @p min bytes; else 0
  */
 static inline uint64_t weft_load_room(const struct weft_lane_load *l, uint64_t bytes, uint64_t min)
 {
@@ -172,13 +172,14 @@ struct weft_msg_lane {
 	uint32_t align;
 	uint16_t max_iov;
 	bool zcopy_any;       /* zcopy of memory that is not registered */
-	uint64_t sent;        /* since the last measurement, headers included */
-	uint32_t queued_seen; /* lane_ep->queued at that time */
+	uint64_t sent;        /* bytes since the last measurement, headers included */
+	uint32_t queued_seen; /* lane_ep->queued at the last measurement */
 	/*
 	 * Bytes that were in flight when the lane last took no more, or more if it has taken more
-	 * since: about what congestion control allows. 0 = unknown. And the largest value so far
+	 * since: about what congestion control allows. 0 = unknown
 	 */
-	uint32_t room, room_most;
+	uint32_t room;
+	uint32_t room_most; /* the largest value of room */
 	/* by enum weft_dir: what is sent and written; what is read and pulled */
 	struct weft_lane_load load[2];
 };
@@ -186,12 +187,13 @@ struct weft_msg_lane {
 struct weft_msg_ep {
 	/* line 0: the short send */
 	struct weft_lane_ep *short_lane_ep;
-	size_t short_end; /* shorter messages are sent at once; 0 with WEFT_THREAD_MULTI */
+	/* shorter messages may be sent without a request; 0 = none, as with WEFT_THREAD_MULTI */
+	size_t short_end;
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* number of the next message */
-	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
+	uint32_t tx_seq_end;   /* first number that the peer has not allowed */
 	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c), in total */
-	uint32_t tx_small_end; /* and allowed, in total */
+	uint32_t tx_small_end; /* message credits that the peer has given, in total */
 	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;
 	uint32_t refs;
@@ -203,24 +205,27 @@ struct weft_msg_ep {
 	/* messages that take a message credit, in total: received, allowed, advertised; window */
 	uint32_t rx_small, rx_small_allowed, rx_small_advertised, rx_small_window;
 	uint64_t rx_used;       /* bytes of eager messages of which some have come, in total */
-	uint64_t rx_allowed;    /* may be advertised: window + bytes matched */
-	uint64_t rx_advertised; /* advertised */
-	uint64_t rx_window;
+	uint64_t rx_allowed;    /* total of bytes that may be advertised: window + bytes matched */
+	uint64_t rx_advertised; /* total of bytes that was advertised last */
+	uint64_t rx_window;     /* bytes */
 	/* receive, less frequently used */
 	struct weft_seq_window rx_am_seq; /* of active messages */
 	uint64_t rx_low;                  /* value of rx_used from which the window is checked */
-	uint32_t rx_small_low;            /* the same for rx_small */
+	uint32_t rx_small_low; /* value of rx_small from which the window of messages is checked */
 	/* received ranges of incomplete messages beyond the first of each (base/container.h) */
 	uint32_t rx_ranges;
 	uint64_t rx_window_advertised;
 	/* bytes of stored messages whose credit was freed before a match: weft_credit_spill() */
 	uint64_t rx_spilled;
 	bool rx_shrunk; /* the window has shrunk: CREDIT messages contain its size */
-	/* it had more ranges than its share: fails at the end of progress, counts no more */
+	/*
+	 * the endpoint had more ranges than its share: it fails at the end of progress, and its
+	 * ranges no longer count in those of the worker
+	 */
 	bool rx_fragmented;
 	/* send, less frequently used */
 	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
-	/* messages shorter than this are copied whole and need no request, as short_end */
+	/* messages shorter than this are copied whole, and may need no request; 0 = none */
 	size_t copied_end;
 	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
 	/* the peer's window, or the most that it ever allowed at a time */
@@ -259,9 +264,13 @@ struct weft_msg_ep {
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
 	/* lanes over which a prompt peer's messages are faster than native reads */
 	uint32_t slow_reads;
-	/* those of them where this holds only for single messages below WEFT_MULTI_EAGER_LIMIT */
+	/*
+	 * lanes of slow_reads over which messages are faster than reads only for single messages
+	 * below WEFT_MULTI_EAGER_LIMIT
+	 */
 	uint32_t stream_reads;
-	uint64_t tx_long_at; /* worker->now at the last long eager message over them */
+	/* worker->now at the last multi-eager message, if all eager lanes are in stream_reads */
+	uint64_t tx_long_at;
 	struct weft_promptness promptness; /* over slow_reads */
 	/* pieces from this size on go from user memory where possible */
 	size_t zcopy_from;
@@ -377,7 +386,7 @@ struct weft_msg_worker {
 	} count;
 };
 
-#define WEFT_TX_BURST 64 /* requests served per endpoint and progress */
+#define WEFT_TX_BURST 64 /* the most requests of one queue that an endpoint serves per progress */
 
 static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 {
@@ -390,7 +399,10 @@ static inline int weft_msg_ep_why(const struct weft_ep *ep)
 	return ep->status < 0 ? ep->status : -ECONNRESET;
 }
 
-/** May the user begin an operation? @return 0, or the error of the call */
+/**
+ * May the user begin an operation? @return 0; -ENOTCONN: the endpoint closes; or the error with
+ * which it failed
+ */
 static inline int weft_msg_ep_check(const struct weft_ep *ep)
 {
 	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
@@ -401,8 +413,9 @@ static inline int weft_msg_ep_check(const struct weft_ep *ep)
 /* ------------------------------------------------------------------ requests, the hot part */
 
 /**
- * @return a request with the callback and flags of @p params, in progress; or NULL when memory is
- * out
+ * @param params  its callback and WEFT_OP_F_FORCE_REQUEST are taken over; NULL = no callback
+ * @param held    the user gets the pointer: WEFT_REQ_HELD
+ * @return a request in progress; NULL = no memory
  */
 static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw,
 						      const struct weft_request_ops *ops,

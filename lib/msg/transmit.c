@@ -380,7 +380,7 @@ void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t ma
 		l->window = window < WINDOW_MIN ? WINDOW_MIN : (uint64_t)window;
 }
 
-/* Update the rate. It returns slowly to the nominal rate when no completion confirms it. */
+/* Update per_byte. A rate that no completion confirms returns slowly to the nominal rate. */
 static void load_refresh(struct weft_lane_load *l, uint64_t now)
 {
 	l->per_byte = (float)(1 / weft_rate_get(&l->rate, now));
@@ -472,7 +472,7 @@ static float seconds_without(const struct weft_msg_ep *me, int lane, const struc
 	return bytes / rates + stall;
 }
 
-/* A lane that was too slow to get pieces is tried again after a while. */
+/* A lane that was too slow to get pieces is tried again: after WEFT_RATE_STALE its rate drifts. */
 static void retry_slow_lanes(struct weft_msg_ep *me, const struct weft_pick *p, uint64_t now)
 {
 	for (uint32_t m = p->lanes; m; m &= m - 1) {
@@ -546,7 +546,7 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 	weft_rate_start(&load->rate);
 }
 
-/* Measure the bytes acknowledged since: sent, and not in flight any more. */
+/* Measure the bytes acknowledged since the last measurement: sent, and not in flight any more. */
 static void measure_lane(struct weft_msg_ep *me, unsigned int lane, uint64_t now)
 {
 	struct weft_msg_lane *l = &me->lanes[lane];

@@ -13,39 +13,46 @@
 
 #include "msg/state.h"
 
-/** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
+/** The longest piece after a header of @p hdr_len that the lane takes of this request; 0 = none */
 size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
 /**
- * Send bytes [off, off + len) on one lane, by the most suitable call. @return 0, -EAGAIN, or the
- * pack error
+ * Send bytes [off, off + len) on one lane, by the most suitable call. @return 0; the pack
+ * callback's error; -EAGAIN: the lane has no room, or fails, which an event reports
  */
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 		  size_t hdr_len, size_t off, size_t len);
 /** The length of the next piece: @p max, or less for alignment or to avoid a tiny last piece. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /**
- * Request one more completion of @p req, when the lane has delivered all that it has got so far.
+ * Request one more completion of @p req, when the lane has delivered all that it has got so far. A
+ * lane with nothing outstanding gives none.
  * @return 0, or -EAGAIN: the lane has no room. Errors go to the request's status.
  */
 int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 
 /* ------------------------------------------------------------------ control messages */
 
-/** Send a control message now or as soon as a lane has room. */
+/**
+ * Send a control message now or as soon as a lane has room. Without memory the endpoint fails at
+ * the end of progress. No effect if the endpoint has failed.
+ */
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 #define WEFT_TX_ANY_LANE (-1)
 /**
- * weft_tx_ctl() over lane @p lane, while that is up: the message is valid only after earlier
- * messages of this lane.
+ * weft_tx_ctl() over lane @p lane, while that is up and takes messages of this length: the message
+ * is valid only after earlier messages of this lane.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
-/** Send the control messages that wait. @return events */
+/** Send the control messages that wait, and CREDIT if it is due. @return number, without CREDIT */
 unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
 void weft_tx_drop_ctl(struct weft_msg_ep *me);
 /** Send a message without payload on one lane. @return 0 or -EAGAIN */
 int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
-/** weft_tx_envelope() on the lowest-latency lane if it has room, else on any lane that has. */
+/**
+ * weft_tx_envelope() on the lowest-latency lane if it has room, else on any lane that has.
+ * @return 0 or -EAGAIN
+ */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 
 /* ------------------------------------------------------------------ load of a lane */
@@ -54,8 +61,9 @@ int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, s
 void weft_load_init(struct weft_lane_load *l, float per_byte, float latency);
 
 /**
- * The rate or the round trip has changed: set the window, between 64 KiB and @p max.
- * @param rtt_ns  0 = unknown
+ * The rate or the round trip has changed: set the window, at most @p max, but not less than 64 KiB
+ * unless @p max is the limit.
+ * @param rtt_ns  a value above l->min_rtt_ns, or 0 (unknown), raises l->min_rtt_ns by 1/1024
  */
 void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t max, uint64_t now);
 
@@ -112,7 +120,10 @@ static inline int weft_stripe_pick(struct weft_msg_ep *me, const struct weft_pic
 uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum weft_dir dir,
 			  unsigned int lane, uint64_t left);
 
-/** Lane @p lane of @p me had no room: from now on its acknowledgements measure its rate. */
+/**
+ * Lane @p lane of @p me had no room: from now on its acknowledgements measure its rate, if it has
+ * messages in flight.
+ */
 void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane);
 /**
  * The lane has taken a message, or (@p full) had no room: update l->room by the bytes in flight.
@@ -196,7 +207,7 @@ void weft_native_drop(struct weft_native *n);
 void weft_native_given(struct weft_native *n, size_t offset, size_t length);
 /** The operation has ended: count that the lane has done it, and free its state. */
 void weft_native_over(struct weft_native *n, int status);
-/** The measured rate or round trip of a lane has changed: compute its window again. */
+/** The measured rate or round trip of a lane has changed: set its window, if the lane is up. */
 void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir dir);
 
 /** Count bytes that a lane writes or reads natively, for statistics of lanes. */

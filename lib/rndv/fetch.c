@@ -281,8 +281,8 @@ static int rndv_begin_get(struct weft_request *req)
 }
 
 /*
- * The reset() of these protocols. If nothing has been requested yet, another protocol may be better
- * now.
+ * The reset() of these protocols. @return 0: nothing has been requested yet, so the fetch chooses
+ * its protocol again; 1: it continues
  */
 static int rndv_reset_pull(struct weft_request *req)
 {
@@ -324,7 +324,7 @@ static int rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* The protocols that the sender's offer and the buffer allow. */
+/* The protocol for this length, of those that the offer and the buffer allow, or NULL. */
 static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
@@ -428,7 +428,7 @@ void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, co
 	weft_recv_place(f->req, off, payload, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	rndv_fetch_progress(f);
-	/* Later pieces are requested once per progress call, by weft_msg_progress(). */
+	/* While no PULL is complete, weft_msg_progress() requests more, once per progress call. */
 	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))
 		weft_rndv_pump(me->mw);
 }

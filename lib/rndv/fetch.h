@@ -28,23 +28,33 @@ extern const struct weft_proto weft_proto_data_am;
 void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
 			  const void *records, size_t length);
 /**
- * Transfer the @c req->length bytes of an offer to the buffer of @c req->dt, as far as they fit. A
- * request that has failed already (status), or an empty message, needs no data: the sender is
- * notified that it may finish.
- * @param now  see weft_recv_done(), which ends it
+ * Transfer the @c req->length bytes of an offer to the buffer of @c req->dt, as far as they fit. No
+ * data is needed for an empty message or buffer, or if req->status is an error other than
+ * -EMSGSIZE. In these cases, and without memory (-ENOMEM), the sender gets ATS and the request ends
+ * inside the call.
+ * @param now  for weft_recv_done(), if the request ends inside the call
  */
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		     const struct weft_rndv_offer *offer, bool now);
-/** The receiver does not need the data, or (@p status) cannot receive it. */
+/**
+ * Send ATS: the receiver needs no (more) data. @param status  0, or the negative error with which
+ * the send ends
+ */
 void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int status);
-/** Send ATS, or (@p id) SYNC_ACK, with @p status. */
+/** Send the message @p id, WEFT_WIRE_ATS or _SYNC_ACK, with @p status: 0 or a negative error. */
 void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
 
-/** The endpoint has failed: its fetches end. */
+/** The endpoint has failed: its fetches end, those with native reads in flight after these. */
 void weft_rndv_ended(struct weft_msg_ep *me, int status);
-/** The endpoint's protocols have changed: call reset() for its fetches. */
+/**
+ * The endpoint's protocols are known, or have changed. Call reset() for the fetches that have a
+ * protocol. Begin those that have none, and those whose reset() returns 0.
+ */
 void weft_rndv_reset(struct weft_msg_ep *me);
-/** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
+/**
+ * Receiver: read a->left bytes at a->offset over its lane. @return 0; -EAGAIN: no room; or another
+ * error of the lane, which has not begun the read
+ */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 
 /* The handlers (msg/module.h). */

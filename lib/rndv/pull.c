@@ -71,7 +71,10 @@ static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint6
 	return len;
 }
 
-/* On a port that other endpoints use, too: at most an eighth of its window. */
+/*
+ * On a port that other endpoints use, too: at most an eighth of its window, but not less than
+ * rndv_min_piece.
+ */
 static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
 {
 	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
@@ -275,7 +278,7 @@ static void mark_requested(struct weft_fetch *f, uint64_t off, uint64_t len)
 	}
 }
 
-/* Ranges whose native read was refused are requested by PULL. */
+/* Lanes that may read the next range: none if the range's native read has failed before. */
 static uint32_t native_of(const struct weft_fetch *f)
 {
 	return TAILQ_EMPTY(&f->again) ? f->native & f->me->rndv_lanes : 0;
@@ -316,7 +319,10 @@ static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 		weft_rndv_want_port(me->rndv, best);
 }
 
-/* Request one piece. @return 1; 0 nothing to request, or no window; -EAGAIN no room */
+/*
+ * Request one piece. @return 1; 0: nothing to request, the lanes are not up, or have no window;
+ * -EAGAIN: a lane has no room, control messages wait, or no memory
+ */
 static int request_next(struct weft_msg_ep *me)
 {
 	struct weft_fetch *f = weft_rndv_next_fetch(me->rndv);

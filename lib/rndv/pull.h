@@ -15,13 +15,16 @@ struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_pull_range;
 
-/** Receiver: this fetch has bytes to request. */
+/** Receiver: queue a fetch of which nothing has been requested. */
 void weft_rndv_pull_add(struct weft_fetch *f);
 /** Receiver: request more if there is room. @return pieces requested */
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
-/** Are bytes [off, off + len) outstanding? */
+/** Are bytes [off, off + len) inside one outstanding PULL? */
 bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
-/** Bytes [off, off + len) have come, for the first time. @return their request is complete */
+/**
+ * Bytes for which weft_rndv_pull_requested() is true have come, for the first time. @return true:
+ * all bytes of their PULL have come
+ */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /**
  * Receiver: a native read has ended: its bytes are there, or (if still needed) are requested again.
@@ -29,7 +32,11 @@ bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 void weft_rndv_pull_read(struct weft_pull_range *a, bool good);
 /** The fetch is over: cancel everything outstanding, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
-/** Length of a native write at @p off: at most @p max and a share of the lane's window, aligned. */
+/**
+ * Length of the next native write, of the @p rest bytes at @p off: about weft_stripe_part(), at
+ * most @p max. A small remainder is included; otherwise the write ends at the lane's alignment,
+ * unless it would become less than half as long.
+ */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
 /** The endpoint's lanes are up, or have changed: find their windows and ports, and request more. */

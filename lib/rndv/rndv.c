@@ -73,7 +73,7 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 {
 	/*
 	 * Endpoints that wait for a port wait until other peers deliver, or are late. No event
-	 * reports that.
+	 * reports that a peer is late.
 	 */
 	if (!TAILQ_EMPTY(&mw->rndv->fetching) || mw->rndv->waiting)
 		*soon = true;
@@ -242,8 +242,8 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
  *	fetching_later  wait for the worker's limit
  *	a port's queue  wait for the port's window
  *
- * or in none, while their outstanding bytes fill their lanes: the next bytes that come insert them
- * again.
+ * or in none, while their outstanding bytes fill their lanes, or their peer is stalled: the next
+ * bytes that come insert them again.
  *
  * Short messages, and the ends of long ones, precede others, in a port's queue and in an endpoint.
  * But one of WEFT_RNDV_TURNS pieces goes to the others, so that none starves. Peers that deliver
@@ -400,7 +400,7 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	p->spare = !waiting;
 }
 
-/* ns; bytes of a peer that has delivered nothing for this time no longer occupy the window. */
+/* ns; a request of this age is late if its lane has delivered nothing for this time. */
 static uint64_t pull_port_late(const struct weft_pull_port *p)
 {
 	return WEFT_PULL_LATE + 4 * pull_port_trip(p);

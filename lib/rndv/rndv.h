@@ -48,13 +48,13 @@
 
 /*
  * Which endpoint requests next, and how many bytes may be requested over one port of the receiver,
- * from all senders together. The window of a port is pure: time is an argument.
+ * from all senders together. The functions weft_pull_port_*() read no clock: time is an argument.
  *
  * While bytes are requested from one sender only, the window of its lane (msg/state.h) is the
  * only limit. With several senders the port has a window, too: its rate times (the least round trip
- * + *slack*). Endpoints that find it full wait in a queue. So only a few senders
- * at a time send a piece, however many there are: one frame of each of them could fill the switch's
- * queue.
+ * + *slack*), of which the slack adds at most #WEFT_PULL_SLACK_BYTES. Endpoints that find this
+ * window full wait in the port's queue. So only a few senders at a time send a piece, however many
+ * there are. Without this limit one frame of each sender could fill the queue of the switch.
  *
  * The slack is adapted. While endpoints wait all the time, each span of time is evaluated. When
  * less came than the port carries, senders reply later than the slack allows (their frames' own
@@ -74,14 +74,15 @@ struct weft_pull_range;
 struct weft_rndv;
 struct weft_rndv_port;
 
-#define WEFT_PULL_SLACK_FIRST 16000u     /**< ns; half of the round trip is added */
+#define WEFT_PULL_SLACK_FIRST 16000u     /**< ns; slack at first, + half of the round trip */
 #define WEFT_PULL_SLACK_MIN 2000u        /**< ns; least slack */
 #define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack */
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
 #define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
-#define WEFT_PULL_LOW 8000000u  /**< ns; see above */
-#define WEFT_PULL_LATE 200000u  /**< ns; late = this beyond 4 times round trip and slack */
-#define WEFT_PULL_USERS 2u      /**< lanes that may have a piece beyond the window */
+#define WEFT_PULL_LOW 8000000u  /**< ns; after this time with the greatest slack the rate falls */
+#define WEFT_PULL_LATE \
+	200000u            /**< ns; a request is late this + 4 x (round trip + slack) after it */
+#define WEFT_PULL_USERS 2u /**< of fewer lanes in use, an idle one gets a piece in any case */
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */
@@ -94,10 +95,12 @@ struct weft_pull_port {
 	double nominal;  /**< the first value of rate */
 	/* the current span, and the previous one */
 	uint64_t at, came;
+	/* the previous span: its length, 0 = there was none; bytes that came in it */
 	uint64_t before_ns, before_came;
-	bool spare;      /**< in this span the queue was empty for a while */
-	uint64_t low_ns; /**< time for which the greatest slack was not enough */
-	double low_rate; /**< the highest rate in that time */
+	bool spare; /**< in this span the queue was empty at least once */
+	/** time for which less than 7/8 of the rate came with the greatest slack, ns */
+	uint64_t low_ns;
+	double low_rate; /**< the highest rate in low_ns, bytes/s */
 };
 
 /** @param rate  bytes/s; not above 0 = 1e9 */
@@ -109,27 +112,33 @@ void weft_pull_port_init(struct weft_pull_port *p, double rate);
  */
 void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_ns);
 
-/** Is there room for a piece? @param idle  the lane for it has nothing outstanding */
+/** Is there room for a piece? @param idle  its lane has no bytes in p->out */
 static inline bool weft_pull_port_room(const struct weft_pull_port *p, bool idle)
 {
 	return p->out < p->window || (idle && p->users < WEFT_PULL_USERS);
 }
 
-/** @p n bytes were requested. @param idle  as above */
+/** @p n bytes were requested. @param idle  their lane had no bytes in p->out before */
 static inline void weft_pull_port_take(struct weft_pull_port *p, uint64_t n, bool idle)
 {
 	p->out += n;
 	p->users += idle;
 }
 
-/** @p n bytes have come, or will not. @param idle  the lane has nothing else outstanding */
+/**
+ * @p n bytes do not count in p->out any more: they have come, will not come, or are late.
+ * @param idle  their lane has no other bytes in p->out
+ */
 static inline void weft_pull_port_done(struct weft_pull_port *p, uint64_t n, bool idle)
 {
 	p->out -= n;
 	p->users -= idle;
 }
 
-/** @p n bytes came. @param waiting  the port's queue is not empty */
+/**
+ * @p n bytes came, perhaps 0. Evaluates the span if it is over.
+ * @param waiting  the port's queue is not empty
+ */
 void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uint64_t now);
 
 /* ------------------------------------------------------------------ endpoints */
@@ -138,38 +147,52 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 bool weft_rndv_wants(const struct weft_rndv *r);
 /** The message of which the endpoint requests the next piece, or NULL. */
 struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r);
-/** Insert the endpoint into the worker's list of those that may request. */
+/**
+ * Insert the endpoint into the worker's list of those that may request. No effect if the endpoint
+ * has failed, has no bytes to request or is in a port's queue. An endpoint that waits for the
+ * worker's limit moves only if it has nothing outstanding.
+ */
 void weft_rndv_want(struct weft_rndv *r);
 /**
- * Queue the endpoint until the worker's limit has room; a stalled endpoint is in no queue until it
- * delivers.
+ * Queue an endpoint, which is in no list, until the worker's limit has room. An endpoint whose peer
+ * is stalled (base/pacing.h) stays in no list: the next bytes that come insert it again.
  */
 void weft_rndv_want_later(struct weft_rndv *r);
-/** Queue the endpoint until the port's window has room. */
+/** Move the endpoint to the port's queue, where it waits for room in the port's window. */
 void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p);
 /** Remove the endpoint from the list or queue in which it is. */
 void weft_rndv_unwant(struct weft_rndv *r);
 /**
- * The next endpoint that may request, or NULL; @p stuck waits for room, and comes after the others.
+ * The next endpoint that may request. First come those that wait for nothing, then those that wait
+ * for a port that has room, then those that wait for the worker's limit, if that has room.
+ * @param stuck  NULL, or the first endpoint whose request found no room on a lane: if it leads the
+ *   first list again, no endpoint of this list has room
+ * @return NULL: none may request now
  */
 struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck);
 /** Does the port keep @p lane of @p r from requesting? */
 bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
 /**
  * Do other lanes, of any endpoint, have requests outstanding at the port of @p lane of @p r, or do
- * endpoints wait for the port?
+ * endpoints wait for the port? Also true for an endpoint that the port's queue has just released. A
+ * lane without a port: false.
  */
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
-/** @p a is outstanding, and counts at its port. */
+/** @p a was requested: count it at the port of its lane. A lane may have no port. */
 void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a);
 /** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good);
-/** The lanes have changed: find the port of each. */
+/**
+ * The lanes have changed: find the port of each. A lane with requests outstanding keeps its port.
+ */
 void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
 struct weft_pull_range;
 
-/** bytes; the worker's limit at first, or WEFT_RNDV_LIMIT if that is less. Fast lanes raise it */
+/**
+ * bytes; the worker's limit at first, or WEFT_RNDV_LIMIT if that is less. Fast lanes raise the
+ * limit, up to WEFT_RNDV_LIMIT
+ */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
 /**
  * Pulls of one peer that may wait for their lanes here. Weft as a receiver sends far fewer at once.
@@ -186,9 +209,9 @@ struct weft_pull_range;
 struct weft_rndv_offer {
 	struct weft_wire_ref sreq;
 	uint32_t flags;  /**< WEFT_RTS_F_* */
-	uint32_t lanes;  /**< lanes with a key */
+	uint32_t lanes;  /**< mask of the lanes with a key; 0: offset and key are not set */
 	uint64_t offset; /**< of the data from the start of the registration */
-	uint64_t key[WEFT_MAX_LANES];
+	uint64_t key[WEFT_MAX_LANES]; /**< only those of `lanes` are set */
 };
 
 /* ------------------------------------------------------------------ state */
@@ -197,8 +220,10 @@ struct weft_rndv_offer {
 struct weft_rndv_lane {
 	STAILQ_HEAD(, weft_pull) pulls; /**< sender: requested over this lane, in order */
 	struct weft_rndv_port *port;    /**< receiver: its local port, or NULL */
-	uint64_t out;                   /**< bytes outstanding on it, without those that are late */
-	uint32_t late;                  /**< requests that are late: no data comes */
+	/** receiver: bytes outstanding, without those that are late; 0 without a port */
+	uint64_t out;
+	uint32_t
+		late; /**< receiver: requests that are late; while there are any, no more is made */
 };
 
 TAILQ_HEAD(weft_pull_ranges, weft_pull_range);
@@ -212,7 +237,7 @@ struct weft_rndv_port {
 	struct weft_pull_port pull;
 	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< queues of endpoints that wait for it */
 	uint32_t waiting;                        /**< number of endpoints in them */
-	uint32_t turns;                          /**< number of pieces given to the queues */
+	uint32_t turns;                          /**< turns given to endpoints in the queues */
 	/** requests outstanding over it, roughly in order; without late ones */
 	struct weft_pull_ranges ranges;
 };
@@ -225,21 +250,21 @@ struct weft_rndv {
 	uint32_t num_pulls;        /**< the peer's pulls that wait */
 	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
 	/* receiver */
-	struct weft_requests active; /**< receives that have a fetch */
-	/** fetches with something left to request, in order */
+	struct weft_requests active; /**< receives whose fetch is not over */
+	/** fetches with bytes left to request: short ones, and long ones (WEFT_RNDV_SHORT) */
 	struct weft_fetches fetches[WEFT_RNDV_SIZES];
 	uint64_t unrequested;         /**< bytes left to request */
-	struct weft_share_user pulls; /**< bytes requested */
-	uint32_t turns;               /**< pieces requested */
+	struct weft_share_user pulls; /**< bytes requested that have not come */
+	uint32_t turns;               /**< pieces requested so far */
 	/**
 	 * the list that contains the endpoint: the worker's list of those that may request now, its
 	 * list of those that wait for the worker's limit, or a port's queue
 	 */
 	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER, WEFT_FETCHING_LINE } fetching;
 	TAILQ_ENTRY(weft_rndv) fetching_link;
-	struct weft_rndv_port *line; /**< the port in whose queue it is */
-	uint8_t line_size;           /**< WEFT_RNDV_IS_SHORT, _LONG */
-	struct weft_rndv_port *turn; /**< the port that lets it request one piece now */
+	struct weft_rndv_port *line; /**< with WEFT_FETCHING_LINE: the port in whose queue it is */
+	uint8_t line_size;           /**< which queue of `line`: WEFT_RNDV_IS_SHORT, _LONG */
+	struct weft_rndv_port *turn; /**< the port that lets it request one piece now, or NULL */
 };
 
 /** Rendezvous state of a worker: mw->rndv. */
@@ -247,11 +272,11 @@ struct weft_rndv_worker {
 	struct weft_rndvs fetching;       /**< endpoints that may request more */
 	struct weft_rndvs fetching_later; /**< endpoints that wait for the worker's limit */
 	uint32_t waiting;                 /**< endpoints in the queues of ports */
-	/** number of times that an endpoint began to wait there */
+	/** number of times that an endpoint was put into a port's queue */
 	uint64_t waits;
-	uint64_t lates; /**< requests that were found late */
-	struct weft_rndv_port ports[WEFT_MAX_IFACES];
-	struct weft_share pulls; /**< bytes requested that have not come */
+	uint64_t lates;                               /**< requests that were found late */
+	struct weft_rndv_port ports[WEFT_MAX_IFACES]; /**< by index of worker->ifaces */
+	struct weft_share pulls;                      /**< bytes requested that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_pull_ranges free_ranges;
 	struct weft_fetches free_fetches;
@@ -268,15 +293,15 @@ struct weft_pull {
 struct weft_pull_range {
 	TAILQ_ENTRY(weft_pull_range) link; /**< in a list of its fetch */
 	TAILQ_ENTRY(weft_pull_range) port_link;
-	struct weft_rndv_port *port; /**< the lane's port, or NULL */
+	struct weft_rndv_port *port; /**< the port at which it counts, or NULL */
 	struct weft_lane_comp comp;  /**< of a native read */
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
 	uint64_t left;  /**< bytes of it that have not come */
 	uint64_t given; /**< time of the request, ns */
 	uint8_t lane;
-	bool native;
-	bool late; /**< does not count at its port until all of it has come */
+	bool native; /**< a native read; else a PULL */
+	bool late;   /**< was late: does not count in `out` of its port and its lane any more */
 };
 
 /** Receiver: a message whose data is being transferred. */
@@ -291,14 +316,14 @@ struct weft_fetch {
 	struct weft_pull_ranges ranges; /**< requested, and not complete */
 	struct weft_pull_ranges again;  /**< to be requested again: their native read failed */
 	uint32_t reads;                 /**< native reads in flight */
-	const struct weft_proto *proto;
-	bool pulled;          /**< bytes are requested piece by piece; else all by RTR */
-	bool written;         /**< the RTR contained keys */
-	bool queued;          /**< in a list of me->rndv->fetches[] */
-	uint8_t size;         /**< index of that list */
-	bool over;            /**< waits for native reads only */
+	const struct weft_proto *proto; /**< NULL = not chosen yet */
+	bool pulled;                    /**< bytes are requested piece by piece; else all by RTR */
+	bool written; /**< the buffer is registered for writes of the sender (RTR with keys) */
+	bool queued;  /**< in a list of me->rndv->fetches[] */
+	uint8_t size; /**< index of that list: WEFT_RNDV_IS_SHORT, _LONG */
+	bool over;    /**< needs no more data; exists until its native reads have ended */
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
-	uint32_t native;      /**< lanes that read natively */
+	uint32_t native;      /**< mask of the lanes that read natively */
 	struct weft_rndv_offer offer;
 };
 
@@ -311,7 +336,7 @@ struct weft_fetch {
  */
 size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 			    const struct weft_mem *mem, const void *buf, void *record);
-/** Find and read the KEYS record among validated records. */
+/** Find and read the KEYS record among validated records. Without one offer->lanes becomes 0. */
 void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, size_t length);
 /** Lanes of @p me for rendezvous that have native reads (@p put: writes). */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);

@@ -29,8 +29,9 @@ static bool is_plain(const struct weft_request *req)
 }
 
 /*
- * Registers the memory, unless the user has, or an earlier attempt to send the RTS. @p access: for
- * the peer; 0 = only our lanes read it.
+ * Registers the memory, unless the request has a registration: the user's, or that of an earlier
+ * attempt to send the RTS. @p access: for the peer; 0 = only our lanes read it. @return 0; -EINVAL:
+ * the request's registration does not cover the buffer; or the error of weft_mem_get(), counted
  */
 static int register_it(struct weft_request *req, unsigned int access)
 {
@@ -109,7 +110,10 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 	return NULL;
 }
 
-/* A request that has offered [offset, offset + length). */
+/*
+ * A request that has offered [offset, offset + length). NULL: there is none (counted), or it has
+ * failed.
+ */
 static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_ref ref,
 				       uint64_t offset, uint64_t length)
 {
@@ -146,8 +150,9 @@ static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 }
 
 /*
- * The data is requested. Register it, if that costs less than the copy here; the receiver copies in
- * either case. Data offered with keys is registered already.
+ * The data is requested for the first time. Register it if the cache keeps registrations, or if a
+ * registration costs less than the copy here. The receiver copies in either case. Data offered with
+ * keys is registered already.
  */
 static void register_to_send(struct weft_request *req)
 {
@@ -269,7 +274,7 @@ static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t of
 	return rc ? rc : (ssize_t)len;
 }
 
-/* @return pieces handed over */
+/* @return pieces handed over, and pieces whose pack callback failed */
 static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 {
 	struct weft_pull *p;
@@ -557,9 +562,10 @@ void weft_rndv_send_ep_lanes(struct weft_msg_ep *me)
  *	  | DATA rreq offset --------------- lane 1 -> |
  *	  | <------------------------- ATS sreq status | all there, or not wanted
  *
- * One RTR requests one range; a further one must continue at its end. Our receivers request the
- * whole message at once; the lanes' windows are the flow control. A buffer that is too small gets
- * the bytes that fit: the receive ends with -EMSGSIZE, and ATS completes the send with success.
+ * One RTR requests one range; a further one must continue at its end. Receivers of this version
+ * send one RTR for all bytes that fit; the lanes' windows are the flow control. A buffer that is
+ * too small gets the bytes that fit: the receive ends with -EMSGSIZE, and ATS completes the send
+ * with success.
  */
 
 /* ------------------------------------------------------------------ the announcement */

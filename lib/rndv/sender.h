@@ -18,9 +18,11 @@ extern const struct weft_proto weft_proto_rndv_pull;
 extern const struct weft_proto weft_proto_rndv_put;
 extern const struct weft_proto weft_proto_rndv_am;
 
-/** Sender: hand over data requested by RTR and PULL, as far as the lanes accept it. */
+/**
+ * Sender: hand over data requested by RTR and PULL, as far as the lanes accept it. @return events
+ */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
-/** The sender's half of weft_rndv_ep_lanes(). */
+/** The endpoint's lanes have changed: pulls for lanes that are down move to me->am_lane. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);
 
 /* The handlers (msg/module.h). */

@@ -32,7 +32,10 @@ void raw_conn_template(struct raw_conn *c);
 /* Enter or replace the frame that ends the connection at the peer if this process is killed. */
 void raw_farewell_enter(struct raw_conn *c);
 void raw_farewell_remove(struct raw_conn *c);
-/* Sends a control frame without acknowledgement, sequence or echo. */
+/*
+ * Sends a control frame without acknowledgement, sequence or echo. @return 0; -EAGAIN: there is no
+ * buffer, or no place in the queue
+ */
 int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
 		  uint32_t len);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
@@ -87,10 +90,15 @@ void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path
  * If the key has changed, replace the frame that ends the connection when this process is killed.
  */
 void raw_probe_key(struct raw_conn *c);
+/*
+ * raw_ctl_send_on() over c->next_path. As the other functions that send a control frame of a
+ * connection: @return 0; -EAGAIN: there is no buffer, or no place in the queue
+ */
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
-/* The path over which a frame came, for its answer. */
+/* The path over which a frame came, for its answer; c->next_path if this end has no such path. */
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
+/* Sends a control frame. @param pad_to  size of the whole frame, unless it is longer anyway */
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
 /* raw_ctl_send_on() by these ports instead of the path's. The path need not be open. */

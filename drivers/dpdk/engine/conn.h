@@ -82,9 +82,9 @@ struct raw_path {
 	uint32_t order;        /* send order of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
-	/* Both with RAW_WATCH_MANY only. */
-	uint32_t inflight;      /* lane bytes */
-	uint32_t acked;         /* lane bytes acknowledged since the last on_ack() of its cc */
+	uint32_t inflight; /* lane bytes; only with RAW_WATCH_MANY */
+	/* lane bytes acknowledged since the last on_ack() of its cc; only with RAW_WATCH_MANY */
+	uint32_t acked;
 	uint32_t ack_req_bytes; /* a frame requests an ACK after this number; 0 = none does */
 	uint32_t since_ack_req; /* bytes sent since the last request */
 	uint16_t marked;        /* frames received with a congestion mark, modulo 2^16 */
@@ -126,8 +126,8 @@ struct raw_live {
 	bool socket;    /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
 	uint64_t doomed_at;    /* WEFT_PEER_TIMEOUT is over: the last check of other lanes */
-	uint64_t beat_at;      /* of the last ALIVE frame */
-	uint64_t own_seen;     /* of the last frame before it that the peer's own thread sent */
+	uint64_t beat_at;      /* time of the last ALIVE frame */
+	uint64_t own_seen;     /* time of the last frame before beat_at that was no ALIVE frame */
 	uint64_t suspect_next; /* no further EV_SUSPECT before */
 };
 
@@ -162,11 +162,14 @@ static inline void raw_live_reported(struct raw_live *live, uint64_t now)
 }
 
 struct raw_bye {
-	/* until which frames that the peer sent before its BYE may still arrive; 0 = no BYE yet */
+	/*
+	 * live_clock until which frames that the peer sent before its BYE may still arrive; 0 = no
+	 * BYE yet
+	 */
 	uint64_t at;
-	uint32_t seq;
-	uint8_t path;
-	bool done; /* the peer knows that the connection is over */
+	uint32_t seq; /* of BYE: one past the peer's last frame */
+	uint8_t path; /* over which the newest BYE came */
+	bool done;    /* the peer knows that the connection is over */
 };
 
 /** BYE has arrived over @p path, perhaps again. */
@@ -187,11 +190,12 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 
 /* Progress blocks of a connection: engine/gap.h. */
 struct raw_conn_gap {
-	uint32_t sent;       /* iface->gaps.count of the last block */
-	uint16_t longest;    /* of that block */
-	uint16_t peer_total; /* of the peer's last block, while reported */
-	uint8_t times;       /* further frames that repeat the block */
-	bool reads, reported;
+	uint32_t sent;       /* iface->gaps.count at the last block that was made */
+	uint16_t longest;    /* the field of the last block that was made */
+	uint16_t peer_total; /* the field of the peer's last block, while reported */
+	uint8_t times;       /* further frames that contain the last block */
+	bool reads;          /* the peer accepts such blocks */
+	bool reported;       /* the peer has sent one */
 };
 
 /* ---------------------------------------------------------------- a connection */
@@ -447,7 +451,7 @@ struct raw_gone {
 
 /*
  * Takes a free index. Indices are used in turn: the one that has been free for longest is next.
- * @return 0 or -ENOSPC
+ * @return 0; -ENOSPC: RAW_CONNS_MAX are in use, or no memory
  */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
@@ -464,7 +468,8 @@ void raw_table_hello_remove(struct raw_conn *c);
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
 /*
- * The list of the connections over this hop, which contains some others, too. NULL: there is none.
+ * The list of the connections over this hop, which may contain others, too. NULL: the iface has not
+ * had a connection yet.
  */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
 /* The connection waits for ARP, and is in iface->resolving; or it waits no more. */

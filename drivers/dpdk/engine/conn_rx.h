@@ -19,9 +19,9 @@
 #include "engine/rules.h"
 #include "frame/frame.h"
 
-#define RAW_ACK_DELAY 25000ull
-#define RAW_ACK_FRAMES 8u
-#define RAW_ACK_BYTES 65536u
+#define RAW_ACK_DELAY 25000ull /* ns by which an ACK is delayed at most */
+#define RAW_ACK_FRAMES 8u      /* DATA frames after which an ACK is due at once */
+#define RAW_ACK_BYTES 65536u   /* bytes of messages after which an ACK is due at once */
 /* one of this number of DATA frames has an echo, which costs reading the clock */
 #define RAW_ECHO_EVERY 16u
 
@@ -29,13 +29,13 @@ enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 struct raw_rx {
 	/* One line: all fields that a received frame touches. */
-	uint64_t seen; /* live_clock of the last valid frame */
-	uint64_t ack_due;
-	uint64_t ts_at; /* `now` when ts_echo arrived */
-	uint32_t ts_echo;
-	uint32_t ack_bytes;
-	uint16_t ack_frames;
-	uint8_t ack_state; /* enum raw_ack */
+	uint64_t seen;       /* live_clock of the last valid frame */
+	uint64_t ack_due;    /* tx_clock at which a delayed acknowledgement is to leave */
+	uint64_t ts_at;      /* `now` when ts_echo arrived */
+	uint32_t ts_echo;    /* timestamp of the newest DATA frame */
+	uint32_t ack_bytes;  /* bytes of messages delivered since the last acknowledgement */
+	uint16_t ack_frames; /* frames delivered since the last acknowledgement */
+	uint8_t ack_state;   /* enum raw_ack */
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;

@@ -14,6 +14,10 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
+/*
+ * A connection in state HALF_OPEN. @p passive: the peer has initiated it. @return NULL: no memory,
+ * no random bytes, or RAW_CONNS_MAX connections exist
+ */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 /* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c);
@@ -27,8 +31,9 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_conn_gone_input(struct raw_conn *c);
 /*
  * The program has closed the connection.
- * @param lingers  the peer may still send frames on the connection, so it stays in TIME_WAIT for
- *   RAW_TIME_WAIT_NS and answers them; false: the timers free the connection at once
+ * @param lingers  the peer may still send frames on the connection, so it answers them in TIME_WAIT
+ *   for RAW_TIME_WAIT_NS, or until RAW_TIME_WAIT_MAX newer ones linger; false: the next call of
+ *   raw_timers() frees the connection
  */
 void raw_conn_linger(struct raw_conn *c, bool lingers);
 
@@ -44,7 +49,8 @@ void raw_conn_linger(struct raw_conn *c, bool lingers);
 /*
  * May the sender of this HELLO have a half-open connection? @p shown: the sender has proven its
  * address, for raw_half_add().
- * @return false: the HELLO has been answered, by HELLO_RETRY or RESET
+ * @return false: the HELLO has been answered, by HELLO_RETRY or RESET, unless the limit of RESETs
+ *   or a full queue prevented that
  */
 bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown);
 void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown);

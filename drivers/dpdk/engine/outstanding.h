@@ -77,7 +77,7 @@ static inline void raw_slot_free(struct raw_iface *iface, struct raw_tx *tx, str
 int raw_slots_init(struct raw_tx *tx);
 /* Allocate slots for more outstanding frames. @return false: no memory */
 bool raw_slots_grow(struct raw_tx *tx);
-/* Nothing has been outstanding for a long time. */
+/* Nothing has been outstanding for a long time: keep RAW_SLOTS_MIN slots, if there is memory. */
 void raw_slots_shrink(struct raw_tx *tx);
 /* The connection is over: nothing is retransmitted. */
 void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
@@ -111,7 +111,8 @@ bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n
 void raw_share_init(struct raw_iface *iface);
 /*
  * The peer is silent, although the oldest frame was retransmitted, or an acknowledgement was
- * requested. @p rtt: ns of a round trip
+ * requested. If this lasts for RAW_STALL_NS and two round trips of @p rtt ns, the window of the
+ * connection shrinks to RAW_SHARE_MIN frames.
  */
 void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt);
 void raw_share_acked(struct raw_iface *iface, struct raw_tx *tx, unsigned int acked);

@@ -51,7 +51,7 @@
 
 #define STEP_ROUGH 20000u /* ns between two checks of the port: arrival times are rough beyond */
 #define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
-#define ECHO_REQUESTED 4u /* the same, for arrivals that request an acknowledgement at once */
+#define ECHO_REQUESTED 4u /* one of N rough arrivals that request an ACK at once gets an echo */
 
 /*
  * A chained frame with one message: the part in each buffer is delivered as a message of its own,
@@ -199,7 +199,8 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
 }
 
 /*
- * Is the arrival time of the current frame known well enough to echo its timestamp?
+ * Is the arrival time of the current frame known well enough to echo its timestamp? Never in a
+ * progress call that came late (iface->gap).
  *
  * The frame arrived at some time since the last check of the port. If the application computed in
  * between, that time must not pass for a delay of the network: up to a quarter of the round trip is
