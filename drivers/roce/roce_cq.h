@@ -13,7 +13,8 @@ unsigned int roce_cq_poll(struct roce_iface *r);
 void roce_chan_done(struct roce_chan *chan);
 /**
  * End requests that the device will not complete, from number @p from on, with the lane_ep's
- * status. Without effect while the device still has requests before @p from.
+ * status, or -ECANCELED if it has none. Without effect while the device still has requests before
+ * @p from.
  */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 

@@ -21,7 +21,8 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep);
 #define ROCE_PARKED 1
 /**
  * The final status of a read, write or atomic that has completed with @p status, if the lane was
- * stopped. #ROCE_PARKED: it is open until roce_ep_reap() or roce_ep_destroy()
+ * stopped. #ROCE_PARKED: it is open until roce_ep_reap() or roce_ep_destroy(). For other lanes
+ * @p status
  */
 int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, int status);
 

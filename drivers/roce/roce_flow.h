@@ -29,10 +29,10 @@
 
 struct weft_roce_credit {
 	uint32_t sent;       /**< messages handed to the queue pair; cumulative */
-	uint32_t acked;      /**< of them, processed by the peer */
+	uint32_t acked;      /**< messages of `sent` that the peer has processed */
 	uint32_t window;     /**< promised by the peer */
 	uint32_t processed;  /**< messages of the peer whose callback has returned */
-	uint32_t reported;   /**< of them, reported to the peer */
+	uint32_t reported;   /**< messages of `processed` that were reported to the peer */
 	uint32_t own_window; /**< promised to the peer */
 };
 

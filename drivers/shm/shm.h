@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm.h
- * Shared by the files of the driver.
+ * Constants and structs that the files of the driver share.
  *
  *	shm_mem.c       the memory of a connection; the tables of registered memory, own and peers'
  *	shm_ring.h      the two ends of a connection's rings

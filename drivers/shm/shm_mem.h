@@ -124,7 +124,10 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/** Map a peer's table. @return NULL if it is not sealed, so that a peer could remove its pages */
+/**
+ * Map a peer's table. @return NULL: the file is not sealed, so that the peer could remove its
+ * pages, or it cannot be mapped
+ */
 const struct shm_reg_table *shm_reg_map(int fd);
 void shm_reg_unmap(const struct shm_reg_table *table);
 

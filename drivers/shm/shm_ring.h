@@ -38,11 +38,11 @@ static inline unsigned int shm_record_lines(size_t length)
 
 struct shm_tx {
 	struct shm_dir *dir;
-	uint32_t tail; /* lines written */
-	uint32_t head; /* lines taken by the receiver, at the last check */
-	uint32_t out;  /* chunks in use */
-	bool broken;   /* the receiver's position is impossible */
-	uint8_t uses[SHM_CHUNKS];
+	uint32_t tail;            /* lines written */
+	uint32_t head;            /* lines taken by the receiver, at the last check */
+	uint32_t out;             /* mask of the chunks in use */
+	bool broken;              /* the receiver's position is impossible */
+	uint8_t uses[SHM_CHUNKS]; /* number of the last use of each chunk, modulo 2^8 */
 };
 
 /** Read the receiver's position. */

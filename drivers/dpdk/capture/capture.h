@@ -52,7 +52,8 @@ void weft_tap_close(struct weft_tap *tap);
  * Start a capture of all lanes that are in no capture, and of those that open later and whose
  * configuration requests none.
  * @param text  as WEFT_CAPTURE
- * @return 0, or a negative errno with a sentence
+ * @return 0; -EBUSY: a command has started a capture already, or one to this file is running; or
+ * another negative errno. All with a sentence
  */
 int weft_capture_start(const char *text, char *why, size_t why_len);
 /**

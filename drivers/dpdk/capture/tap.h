@@ -145,7 +145,10 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 		weft_tap_copy_arrived(tap, pkts, n, now);
 }
 
-/** A lane has failed or is given up: the recorders' frames are written to a file. */
+/**
+ * A lane has failed or is given up: the frames of all recorders are written to a file, within the
+ * limits of weft_recorder_error(). No effect if the lane has no recorder.
+ */
 static inline void weft_tap_error(const struct weft_tap *tap, const char *reason)
 {
 	if (tap && (tap->recorder || tap->recorder6))

@@ -40,7 +40,7 @@ struct weft_capture {
 	atomic_uint waiting;  /**< threads that wait for the lock: the writer lets them have it */
 	struct weft_capture_source *source[WEFT_CAPTURE_SOURCES];
 	unsigned int num_sources;
-	/* the reason why it has ended; nothing is written any more */
+	/* the reason why nothing is written any more; "" = the capture goes on */
 	char why[256];
 	uint64_t gone_records, gone_dropped; /* of removed sources */
 	uint64_t unwritten;                  /* records that could not be written */
@@ -55,7 +55,8 @@ struct weft_capture {
 
 /**
  * @param filter  belongs to the capture from now on, also on failure
- * @return NULL with a sentence
+ * @param[out] rc  after a failure a negative errno
+ * @return NULL: failure, with a sentence in @p why
  */
 struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
 					 struct weft_capture_filter *filter, bool threaded, int *rc,
@@ -72,7 +73,7 @@ unsigned int weft_capture_drain(struct weft_capture *c);
 /** Flush the file, with statistics. */
 void weft_capture_settle(struct weft_capture *c);
 /**
- * Begin the file again if none of its name exists any more, or another one does.
+ * Begin the file again if it was removed, renamed or replaced.
  * @return 0, or a negative errno with a sentence
  */
 int weft_capture_renew(struct weft_capture *c, char *why, size_t why_len);

@@ -118,7 +118,8 @@ struct raw_mtu {
  */
 
 #define RAW_BYE_GRACE 2000000ull
-/* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
+/* ns between two reports of a connection: with a port that takes no frames its timer expires every
+ * WEFT_PROBE_MIN. */
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {

@@ -187,7 +187,7 @@
 	X(RAW_TIME_CONGESTION, "time.congestion_ns",                                               \
 	  "ns in which congestion control held a peer's frames back.")                             \
 	X(RAW_TIME_WINDOW, "time.window_ns",                                                       \
-	  "ns in which the configured window (WEFT_WINDOW) held a peer's frames back.")            \
+	  "ns in which the window (WEFT_WINDOW) or the number of buffers held frames back.")       \
 	X(RAW_TIME_PEER, "time.peer_ring_ns",                                                      \
 	  "ns in which a peer's receive ring had no room for more frames.")                        \
 	X(RAW_TIME_SILENT, "time.silent_ns",                                                       \

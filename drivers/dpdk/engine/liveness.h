@@ -26,7 +26,7 @@ void raw_suspect_idle(struct raw_conn *c);
 /* Connections that one raw_timers() call checks, per clock: the others wait for the next call. */
 #define RAW_TIMER_BATCH 32u
 #define RAW_LOOK_UP 1000000000ull  /* live_clock between two checks of a port with a link */
-#define RAW_LOOK_DOWN 100000000ull /* the same, without a link */
+#define RAW_LOOK_DOWN 100000000ull /* live_clock between two checks of a port without a link */
 void raw_port_look(struct raw_iface *iface);
 
 /* Process the connections that are due. */

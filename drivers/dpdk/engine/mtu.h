@@ -84,7 +84,7 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
  *
  * @param[out] big    probes of s->size to send
  * @param[out] small  small probes to send after them
- * @return WEFT_MTU_FOUND when the time is over and the size that has passed suffices
+ * @return WEFT_MTU_FOUND when WEFT_MTU_TIME is over and a size has passed; else WEFT_MTU_GOES_ON
  */
 enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t now,
 					   unsigned int *big, unsigned int *small);
@@ -109,7 +109,9 @@ int raw_mtu_search_alloc(struct raw_conn *c);
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
 /*
  * This frame was lost RAW_MTU_TRIES times, or ICMP reports a frame that was too long: its size may
- * be the cause.
+ * be the cause, so a search begins. No effect while another search for a cause goes on or ended a
+ * short time ago, if each path carries frames of this length, or if the peer accepts no frames in
+ * parts.
  */
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
 /** Start the next round of a search, also while connecting: its probes leave. */
@@ -133,7 +135,7 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
  */
 
 #define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */
-#define RAW_PARTS_OF_IFACE 256u /* the same, of all connections */
+#define RAW_PARTS_OF_IFACE 256u /* frames being assembled, of all connections */
 
 /*
  * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,
@@ -145,7 +147,8 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 /*
  * Take a part of a frame that has not been received yet.
  * @param[out] whole  when the frame is complete: the frame, valid until the result is freed
- * @return the memory of the complete frame, to be freed; NULL = parts are missing
+ * @return the memory of the complete frame, to be freed; NULL = parts are missing, or the part or
+ * the frame was dropped, which is counted
  */
 struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view *v,
 			       struct weft_frame_view *whole);

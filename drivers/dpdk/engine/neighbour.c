@@ -425,7 +425,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 #define AHEAD_NS 1000000000ull      /* queries are planned for this time; further hints drop */
 #define LOOKS 64u                   /* connections that are checked because of one frame */
 #define QUOTE_GAP_NS 400000ull      /* between two searches for the connection of a short quote */
-#define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
+#define QUOTE_SHARE_NS 1600000ull   /* between two of them for quotes of one sender */
 #define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
 #define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */

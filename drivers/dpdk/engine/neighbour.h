@@ -27,8 +27,8 @@ void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);
 
 /*
  * May a HELLO be answered now, to c->peer_mac?
- * @return true: ARP has found the MAC address; or ARP has had no answer for RAW_HELLO_MAC_NS, and
- * the address is the HELLO's source
+ * @return true: ARP has found the MAC address; or the address is the HELLO's source, since the lane
+ * has no ARP, no next hop is known, or ARP has had no answer for RAW_HELLO_MAC_NS
  */
 bool raw_hello_mac_known(struct raw_conn *c);
 
@@ -36,8 +36,8 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /*
  * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The IPv6
- * header has no checksum of its own. So the UDP checksum has to be right, unless the frame has a
- * CRC32C or a tag.
+ * header has no checksum of its own. So the UDP checksum must not be 0. It has to be right, unless
+ * the frame has a CRC32C or a tag.
  * @param arp  memory for v->arp
  * @return the frame's verdict
  */

@@ -14,7 +14,7 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-/* Initiator, when the frame size is known. @return false: there is nothing to measure */
+/* Initiator, when the paths are known. @return false: nothing is to be measured on this port */
 bool raw_measure_begin(struct raw_conn *c);
 
 /* Initiator: a PROBE_ACK in state MEASURE */
@@ -25,7 +25,7 @@ void raw_measure_timer(struct raw_conn *c);
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 
-/* Initiator, when the frame size is known. @return false: there is one path only */
+/* Initiator, when the frame size is known. @return false: one path, or no memory for more */
 bool raw_paths_begin(struct raw_conn *c);
 void raw_paths_send(struct raw_conn *c);
 void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);

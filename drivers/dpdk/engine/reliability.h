@@ -37,7 +37,7 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
-/* @return true: the peer has been silent for several timeouts and may have moved */
+/* @return true: the peer has been silent for two timeouts or more, and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- timer */

@@ -67,7 +67,7 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 
 /** distance in send orders by which a frame may overtake, at first */
 #define WEFT_LOSS_REORDER 3u
-#define WEFT_LOSS_REORDER_MAX 64u /**< the limit, which grows with each needless retransmission */
+#define WEFT_LOSS_REORDER_MAX 64u /**< the most to which needless retransmissions raise it */
 
 /** The state of one path. */
 struct weft_loss {
@@ -301,7 +301,7 @@ static inline uint64_t weft_path_wait(unsigned int tries)
  * spare path is faster or loses less. If all flows share it, as on one switch, it is not.
  */
 
-#define WEFT_TRIAL_PAIRS 8u /**< pairs without an answer */
+#define WEFT_TRIAL_PAIRS 8u /**< pairs that may lack an answer at a time */
 
 struct weft_trial_pair {
 	uint32_t used, spare; /**< ns; 0 = no answer yet */
@@ -322,10 +322,13 @@ struct weft_path_trial {
 enum weft_trial_result {
 	WEFT_TRIAL_ON,   /**< undecided */
 	WEFT_TRIAL_MORE, /**< more paths help */
-	WEFT_TRIAL_ENDS, /**< they do not */
+	WEFT_TRIAL_ENDS, /**< more paths do not help, or the trial has taken too long */
 };
 
-/** A pair is about to leave: the oldest one is evaluated as it is. */
+/**
+ * A pair is about to leave. Its entry replaces that of the pair WEFT_TRIAL_PAIRS before, which is
+ * evaluated as it is. @return the entry
+ */
 struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now, uint16_t id,
 					uint8_t used_path, uint8_t spare_path);
 /** Process an answer. @return false: it belongs to no probe of the trial */

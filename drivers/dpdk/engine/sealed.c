@@ -75,7 +75,7 @@ struct raw_sealed {
 	bool further;             /* a lane of an endpoint that is not its first connection */
 	uint8_t lane;
 	uint8_t key_id[WEFT_KEY_ID_LEN];
-	bool farewell_due; /* the present one has the last key */
+	bool farewell_due; /* the helper's GONE is sealed with an earlier key */
 	uint32_t key_from; /* first sequence that this end may have sealed with its key */
 };
 

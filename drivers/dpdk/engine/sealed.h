@@ -50,7 +50,7 @@ bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_k
 /*
  * Complete a HELLO or HELLO_ACK, whose first WEFT_EXCHANGE_AT bytes are set. A repeated one is
  * as it was made first, apart from the cookie.
- * @return its length; 0: there is no memory for the exchange
+ * @return its length; 0: no memory or random bytes for the exchange, or libcrypto fails
  */
 uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
 /*
@@ -71,7 +71,10 @@ enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
  */
 int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 		      uint8_t ack[WEFT_EXCHANGE_BODY]);
-/* Derive the keys from HELLO_ACK. @return false: it was refused, and nothing has changed */
+/*
+ * Derive the keys from HELLO_ACK. @return false: it was refused, memory is missing or libcrypto
+ * fails; HELLO may be sent again
+ */
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
 /*
  * May the handshake begin again, with another offer? Not while the peer answers: a RESET may be
@@ -116,7 +119,7 @@ void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
 
 /*
  * The frame GONE of a connection that is up, for the helper that sends it when this process has
- * ended. @return its length; 0: the peer does not read GONE
+ * ended. @return its length; 0: the peer does not read GONE, or the key may seal no more frames
  */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX]);

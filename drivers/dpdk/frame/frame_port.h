@@ -165,7 +165,7 @@ enum weft_frame_port_what {
 	WEFT_FRAME_PORT_NOTHING,
 	WEFT_FRAME_PORT_LINK_DOWN,
 	WEFT_FRAME_PORT_LINK_UP, /**< `bandwidth` and the flag GUESS have been updated */
-	WEFT_FRAME_PORT_SPEED,   /**< the same, while the link stays up */
+	WEFT_FRAME_PORT_SPEED,   /**< `bandwidth` and GUESS have been updated; the link stays up */
 	/** removed, or unusable before a reset: it receives and accepts no frame any more */
 	WEFT_FRAME_PORT_ENDED,
 };
@@ -230,7 +230,7 @@ struct weft_frame_port_ops {
 	 * The owner is about to sleep, after an rx_burst() that returned no frame. NULL = nothing
 	 * to prepare.
 	 * @param within  ns; lowered if tx_kick() must be called earlier
-	 * @return 0, or -EBUSY: frames have arrived
+	 * @return 0; -EBUSY: frames have arrived; another error: the owner must not sleep
 	 */
 	int (*arm)(struct weft_frame_port *port, uint64_t *within);
 	/** Called after an arm() that returned 0. Exists if arm() does. */
@@ -404,10 +404,13 @@ struct weft_frame_pools {
 	uint32_t room;   /**< out: bytes of a buffer */
 };
 
-/** Make the pools of @p port, whose frame_size is set. @return 0 or -ENOMEM; then free them, too */
+/**
+ * Make the pools of @p port, whose frame_size is set. @return 0 or -ENOMEM. Also after -ENOMEM the
+ * caller calls weft_frame_pools_free().
+ */
 int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf);
 
-/** Free the pools that exist, as soon as no buffer is in use any more. */
+/** Free the pools that exist. A pool with buffers in use is freed when a later port closes. */
 void weft_frame_pools_free(struct weft_frame_port *port);
 
 /* ---------------------------------------------------------------- counters */
@@ -445,7 +448,7 @@ void weft_frame_pools_free(struct weft_frame_port *port);
 	X(tx_frames, "memif.tx_frames", "Frames sent.")                                        \
 	X(wakes, "memif.wakes", "System calls that woke a sleeping peer.")                     \
 	X(tx_full, "memif.tx_full", "Frames that found the ring full.")                        \
-	X(tx_too_long, "memif.tx_too_long", "Frames lost: longer than the peer's buffer.")     \
+	X(tx_too_long, "memif.tx_too_long", "Frames lost: the peer's buffer is too short.")    \
 	X(rx_invalid, "memif.rx_invalid", "Frames dropped: the peer's descriptor is invalid.") \
 	X(rx_no_buffer, "memif.rx_no_buffer", "Times that there was no buffer to receive into.")
 

@@ -55,7 +55,10 @@ struct weft_mconn {
 
 void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll);
 
-/** Begin on a connected control socket, which is @p c's from now on, also after an error. */
+/**
+ * Begin on a connected control socket, which is @p c's from now on. @return 0, or a negative error:
+ * the connection has ended, its socket is closed, and the reason is in c->why
+ */
 int weft_mconn_start(struct weft_mconn *c, int fd);
 
 /**

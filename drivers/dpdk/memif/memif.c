@@ -564,7 +564,7 @@ static int claim_end(struct weft_mport *p, char *why, size_t why_len)
 	}
 	if (p->claim == -EPERM)
 		weft_warn("memif socket %s: %s claims the %s's end of id=%u, and is ignored: it is "
-			  "neither root's nor this user's",
+			  "neither root's nor this user's, or does not listen",
 			  p->path, text, role(p), p->conf.id);
 	return 0;
 }

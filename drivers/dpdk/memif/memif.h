@@ -75,9 +75,9 @@ struct weft_mport {
 	/** entries of frames that the owner reads in place: the connection does not end before */
 	unsigned int held;
 	uint32_t polls;
-	uint64_t look_tsc;  /**< without a connection: time of the next look, */
-	uint64_t try_tsc;   /**< of a client's next try, */
-	uint64_t since_tsc; /**< and of the begin of the present connection */
+	uint64_t look_tsc;  /**< without a connection: time of the next check of the sockets */
+	uint64_t try_tsc;   /**< time of a client's next try to connect */
+	uint64_t since_tsc; /**< time at which the present connection began */
 	struct weft_memif_stats stats;
 	struct weft_log_limit limit;
 	struct rte_mbuf rest[WEFT_MPORT_HELD]; /**< second segments of these frames */

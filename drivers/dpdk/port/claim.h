@@ -47,8 +47,9 @@ struct weft_claim_owner {
  * Hold @p name until the descriptor is closed. The call waits for an owner that is ending, for up
  * to 10 s. It waits for up to 1 s for an owner that does not listen, or that has ended and left the
  * descriptor to another process.
- * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it, and is not trusted
- * or does not listen; another negative errno: nothing can be claimed here
+ * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: the name is bound, but the socket
+ * does not listen, or its owner is unknown or not trusted; another negative errno: nothing can be
+ * claimed here
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
@@ -94,7 +95,7 @@ struct weft_device_claim {
 	int *fds; /**< by malloc() */
 	unsigned int num;
 	struct weft_claim_owner owner; /**< of the name that could not be claimed */
-	char what[160];                /**< such as "queue 2 of kernel interface eth1" */
+	char what[160];                /**< the last name: "queue 2 of kernel interface eth1" */
 };
 
 /**

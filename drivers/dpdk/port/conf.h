@@ -26,7 +26,10 @@ int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts 
 /** Configure a port that is stopped, with queues and pools. @return 0 or an error with @p why */
 int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			size_t why_len);
-/** Right after the start: store the rings' real depth in @p d->limits. */
+/**
+ * Right after the start of a port whose MTU is set: store the rings' real depth in @p d->limits, as
+ * far as the PMD or the buffers taken show it.
+ */
 void weft_port_find_depth(struct weft_port_dev *d);
 /** Let frames of p->vlan pass. @return 0 or an error with @p why */
 int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len);

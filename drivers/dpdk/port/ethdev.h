@@ -70,8 +70,9 @@ struct weft_port_opts {
  * @param opts      never NULL
  * @param[out] port freed by (*port)->ops->close()
  * @param[out] why  on error a sentence that names the port and the remedy
- * @return 0; -ENODEV no such port; -EBUSY every queue pair has a worker; -EINVAL a frame size or
- * MTU that the port can't take; -ENOMEM; or the PMD's error
+ * @return 0; -ENODEV no such port; -EBUSY every queue pair has a worker, another user has the port,
+ * or it was removed; -EINVAL options that the port, or its other workers, can't have; -ENOMEM; or
+ * the PMD's error
  */
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
@@ -103,13 +104,13 @@ int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *l
 		      size_t why_len);
 
 /**
- * Configure and start a port, promiscuous if it has a filter.
+ * Configure and start a port, promiscuous unless it has no such mode.
  *
  * @param mtu   in bytes, from weft_passing_find() or as requested; never 0
  * @param ring  entries of each ring, if the port has as many
  * @param pool  stays the caller's; the port uses it until it is closed
- * @param[out] why as above
- * @return as above
+ * @param[out] why on error a sentence that names the port and the remedy
+ * @return 0; -EINVAL: the port does not carry the MTU; or the PMD's error
  */
 int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mempool *pool,
 		      char *why, size_t why_len);
@@ -131,7 +132,8 @@ uint16_t weft_port_pool_room(const struct weft_port_dev *d);
 /**
  * Create the pools of queue pair @p q.
  *
- * @param rx_bufs  buffers beyond those of the rings; 0 = as many as fit WEFT_PORT_POOL_BYTES
+ * @param rx_bufs  buffers beyond those of the rings; 0 = as many as fit WEFT_PORT_POOL_BYTES, at
+ *   most 4095 with those of the rings, but at least 255 without them
  * @return 0 or -ENOMEM with @p why
  */
 int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,

@@ -63,7 +63,7 @@ static inline bool weft_port_halted(struct weft_port *p)
 void weft_port_events_hold(uint16_t id);
 void weft_port_events_release(uint16_t id);
 
-/** Does its PMD rely on DPDK timers? */
+/** Does the port's PMD rely on DPDK timers? */
 bool weft_port_needs_timers(const struct weft_port_dev *d);
 /** rte_eth_dev_start(); from then on the port's timers run. @return its result */
 int weft_port_timers_start(struct weft_port_dev *d);

@@ -47,8 +47,8 @@ struct weft_pick {
  *   it
  * @param[out] note     the devices taken, for the log
  * @param[out] why      a sentence on error
- * @return number of words; -ENODEV: nothing matches; -EBUSY: all that match have a process; -EINVAL
- * or -ENOMEM
+ * @return number of words; -ENODEV: nothing matches, or a device that matches is gone; -EBUSY: all
+ * that match have a process; -EINVAL: too many patterns; -ENOMEM
  */
 int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***out, char *note,
 	      size_t note_len, char *why, size_t why_len);

@@ -49,7 +49,7 @@ struct weft_port_limits {
 	const char *frame_hint;
 	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
 	uint32_t object_max; /**< largest mempool object; 0 = any */
-	uint32_t buf_unit;   /**< NICs use whole units of a buffer; 0 = a power of two */
+	uint32_t buf_unit;   /**< NICs use a multiple of N bytes of a buffer; 0 = a power of two */
 	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
 	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;   /**< frames; 0 = as configured */
@@ -190,7 +190,7 @@ struct weft_port {
 	/* Packet socket only: see port/kernel.c. */
 	bool tail;           /* frames may wait in the ring for another send() */
 	uint32_t sock_used;  /* bytes charged to the socket */
-	uint32_t sock_limit; /* of sock_used */
+	uint32_t sock_limit; /* the most for sock_used */
 	uint32_t unproven;   /* frames given since the kernel is known to have taken all */
 	uint32_t unproven_max;
 	bool stuck; /* the kernel did not take frames that it was given */

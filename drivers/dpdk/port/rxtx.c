@@ -45,9 +45,9 @@
  * lost interrupt.
  */
 
-#define BLIND_FIRST 50000u  /* ns: the first value of weft_port_intr.blind, */
-#define BLIND_MOST 1000000u /* and the largest one */
-#define LONG 100000000u     /* ns */
+#define BLIND_FIRST 50000u  /* ns: the first value of weft_port_intr.blind */
+#define BLIND_MOST 1000000u /* ns: the largest value of weft_port_intr.blind */
+#define LONG 100000000u     /* ns: the longest sleep while interrupts are trusted */
 /*
  * A sleep that ran out although a frame had arrived has lost an interrupt. Interrupts are trusted
  * again after N + 1 of them have arrived with frames.

@@ -13,11 +13,11 @@
 void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
 
 /**
- * @return the number of interrupts that a device has for DPDK; UINT_MAX: no PCI device, or its PMD
- * has interrupts of another kind
+ * @return the number of interrupts that a device has for DPDK; 0: it has none, or they are not
+ * visible to this user; UINT_MAX: no PCI device, or its PMD has interrupts of another kind
  */
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
-/** Should RX interrupts be requested from its PMD? */
+/** Should RX interrupts be requested from the port's PMD? */
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
 /** The port is started: let interrupts wake the owner of this queue pair, if the port has any. */
 void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
