@@ -40,7 +40,7 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 unsigned int roce_ud_resolved(struct ud_iface *u);
 void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 			  const char *text);
-/** End a passive lane_ep that has received no datagram for UD_IDLE_NS. */
+/** End at most one passive lane_ep that has received no datagram for UD_IDLE_NS. */
 void roce_ud_idle(struct ud_iface *u);
 /** All lane_eps end. @p what: a phrase for messages */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);

@@ -59,7 +59,7 @@ struct weft_capture_options {
 	char filter[512]; /**< in tcpdump's syntax; "" = all */
 	uint32_t snaplen; /**< bytes of each frame; UINT32_MAX = all */
 	uint64_t ring;    /**< bytes, for each interface */
-	uint64_t size;    /**< bytes of a file; 0 = no limit */
+	uint64_t size;    /**< bytes of a file; 0 = no limit, only if files is 1 */
 	uint32_t files;   /**< number of files to keep, including the one that is being written */
 };
 
@@ -67,7 +67,10 @@ struct weft_capture_options {
 int weft_capture_options_parse(const char *text, struct weft_capture_options *o, char *why,
 			       size_t why_len);
 
-/** Copy a file name; "%p" is replaced by the process id, "%n" by @p number. */
+/**
+ * Copy a file name; "%p" is replaced by the process id, "%n" by @p number. A name that does not fit
+ * is truncated.
+ */
 void weft_capture_expand(const char *name, unsigned int number, char *buf, size_t size);
 
 struct weft_capture_filter;

@@ -47,7 +47,7 @@ static bool has_ip6(const struct raw_iface *iface)
 #define REG_GROWTH 0.1e-9
 
 /*
- * Sets the bandwidth that is reported until a connection has measured it. Called again when the
+ * Set the bandwidth that is reported until a connection has measured it. Called again when the
  * link comes up or its speed changes.
  */
 void raw_fill_numbers(struct raw_iface *iface)
@@ -400,8 +400,8 @@ static bool is_on_link(const struct raw_iface *iface, uint32_t ip)
 }
 
 /*
- * Finds the next hop of a frame: the peer itself, or the gateway. A static neighbour is on the
- * link, whatever its address is; so is the gateway.
+ * Find the next hop of a frame: the peer itself, or the gateway. A static neighbour is on the link,
+ * whatever its address is; so is the gateway. Over UDP sockets the kernel finds the next hop.
  */
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {

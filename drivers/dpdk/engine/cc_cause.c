@@ -11,7 +11,7 @@
 /* ---------------------------------------------------------------- noise */
 
 /*
- * Distinguishes a queue from noise. The delay of a queue of this path shrinks with the window.
+ * Distinguish a queue from noise. The delay of a queue of this path shrinks with the window.
  * Jitter of the network does not, and is no reason for a smaller window.
  *
  * When the delay of a path whose round trips vary is beyond the target, a test halves the window
@@ -299,8 +299,8 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define RECENT_YIELD 8u
 
 /*
- * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. Afterwards
- * the window is @p back.
+ * Divide the window by @p to_part for LOOK_ROUNDS, to observe the queue without this path's frames.
+ * Afterwards the window is @p back.
  */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
 {

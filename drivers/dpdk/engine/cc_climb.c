@@ -7,7 +7,7 @@
 #include "engine/cc_climb.h"
 #include "engine/cc_delay.h"
 
-#define CLIMB_PARTS 6u /* the window grows by this part in a round */
+#define CLIMB_PARTS 6u /* the window grows by this part (1/6) in a round */
 #define START_PARTS 4u /* a round of mode START carries nearly twice what the one before did */
 #define START_MORE 7u
 #define START_HELD 6u   /* in place of START_MORE for a round in which the window was held */
@@ -59,7 +59,7 @@ void weft_cc_cubic_cut(struct weft_cc *cc)
 	c->high = cc->window;
 	c->cut_at = cc->delay.round.at;
 	c->peak -= c->peak / PEAK_LESS;
-	/* In ms: the cube root of the cut window in frames, divided by C. */
+	/* In ms: the cube root of the 0.3 of the window that are cut, in frames, divided by C. */
 	c->mid = 10 * cube_root((uint64_t)c->high / 4 * 3 / cc->conf.frame * 1000000);
 }
 
@@ -105,7 +105,7 @@ void weft_cc_climb_begin(struct weft_cc *cc)
 	climb_stage(cc);
 }
 
-/* The window stays at what it was before the last stage, and grows from there as Cubic's does. */
+/* The window returns to what it was before the last stage, and grows from there as Cubic's does. */
 static void climb_again_end(struct weft_cc *cc, uint64_t now)
 {
 	struct weft_cc_climb *c = &cc->delay.climb;
@@ -183,7 +183,7 @@ static void climb_again_round(struct weft_cc *cc, uint64_t now)
 }
 
 /*
- * Grows by a part of the window as long as that increases the rate. The rate is compared by stages:
+ * Grow by a part of the window as long as that increases the rate. The rate is compared by stages:
  * in each the window grows by half.
  */
 static void climb_round(struct weft_cc *cc, uint64_t now, uint32_t queue)

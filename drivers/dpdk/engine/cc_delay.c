@@ -125,39 +125,39 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
  * difference to the round trip of a small frame.
  */
 #define STILL_PART 5u
-#define FULL_MIN 4000u /* ns: the delay of a full queue is never taken for less */
-#define FULL_ROUNDS 256u
+#define FULL_MIN 4000u   /* ns: the delay of a full queue is never taken for less */
+#define FULL_ROUNDS 256u /* once in so many rounds the estimate of that delay grows */
 /* rounds after a loss in which the delay of the full queue is collected */
 #define FULL_WAIT 3u
-#define GAP_TARGETS 8u     /* the gap between frames follows at most this queueing delay */
-#define GAP_MOST 2000000u  /* ns: a sender with a longer gap does not notice other flows */
-#define PACED 4u           /* windows of fewer frames leave one by one */
-#define INCREASE_PARTS 16u /* fair increase per round trip: a frame divided by this */
-#define TRIPS_MAX 32u
-#define CLEAR_ROUNDS 4u
-#define GROW_PARTS 2u        /* the fair increase of one round is at most half a frame */
-#define CALM_ROUNDS 16u      /* after a loss by a queue the window grows slowly in these rounds */
-#define LOSS_SHIFT_MAX 6u    /* at first 1/64 of the bytes may be lost */
-#define LOSS_SHIFT_MIN 3u    /* at most 1/8, where a smaller window does not reduce the loss */
-#define LOSS_RATE_MAX 16384u /* 2^-16: a quarter */
-#define LOSS_BURST 6u        /* frames that may be lost at once */
-#define BURST_ROUNDS 4u      /* see burst_goes_on() */
-#define BURST_MOST 32u       /* frames */
-#define BURST_WINDOW 12u     /* frames */
-#define CUT_WAIT 2u          /* rounds between two cuts by loss */
-#define UNCUT_ROUNDS 32u     /* rounds without a cut, after which a dip measures `base` again */
-#define DEEP_EVERY 8u        /* of this number of cuts by delay, one drains the queue further */
-#define OLD_NS 10000000000ull
-#define TRIP_MAX 1000000000u /* ns: a longer sample is no round trip of a network */
-#define BLIND_TRIPS 2u       /* a round without a sample ends after this number of round trips */
-#define BLIND_NS 1000000u    /* the round trip that is assumed while none is known */
-#define BLIND_SLOW 2u        /* hosts are slow if less than half a window came in BLIND_TRIPS */
-#define BLIND_PARTS 4u       /* between slow hosts a quarter of the window is added */
+#define GAP_TARGETS 8u        /* the gap between frames follows at most this queueing delay */
+#define GAP_MOST 2000000u     /* ns: a sender with a longer gap does not notice other flows */
+#define PACED 4u              /* windows of fewer frames leave one by one */
+#define INCREASE_PARTS 16u    /* fair increase per round trip: a frame divided by this */
+#define TRIPS_MAX 32u         /* a round counts as at most this number of round trips */
+#define CLEAR_ROUNDS 4u       /* see window_increase() */
+#define GROW_PARTS 2u         /* the fair increase of one round is at most half a frame */
+#define CALM_ROUNDS 16u       /* after a cut by loss the window grows slowly in these rounds */
+#define LOSS_SHIFT_MAX 6u     /* at first 1/64 of the bytes may be lost */
+#define LOSS_SHIFT_MIN 3u     /* at most 1/8, where a smaller window does not reduce the loss */
+#define LOSS_RATE_MAX 16384u  /* 2^-16: a quarter */
+#define LOSS_BURST 6u         /* frames that may be lost at once */
+#define BURST_ROUNDS 4u       /* see burst_goes_on() */
+#define BURST_MOST 32u        /* frames */
+#define BURST_WINDOW 12u      /* frames */
+#define CUT_WAIT 2u           /* rounds between two cuts by loss */
+#define UNCUT_ROUNDS 32u      /* rounds without a cut, after which a dip measures `base` again */
+#define DEEP_EVERY 8u         /* of this number of cuts by delay, one drains the queue further */
+#define OLD_NS 10000000000ull /* see refresh_base() */
+#define TRIP_MAX 1000000000u  /* ns: a longer sample is no round trip of a network */
+#define BLIND_TRIPS 2u        /* a round without a sample ends after this number of round trips */
+#define BLIND_NS 1000000u     /* the round trip that is assumed while none is known */
+#define BLIND_SLOW 2u         /* hosts are slow if less than half a window came in BLIND_TRIPS */
+#define BLIND_PARTS 4u        /* between slow hosts a quarter of the window is added */
 
 /* ---------------------------------------------------------------- window */
 
 /*
- * Sets the window, and the sender's limit and gap that follow from it. The gap is needed for small
+ * Set the window, and the sender's limit and gap that follow from it. The gap is needed for small
  * windows, which are no multiple of a frame.
  */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window)
@@ -428,7 +428,8 @@ static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uin
 /*
  * When the path becomes longer, its old least round trip never occurs again. If no round in ten
  * seconds had a queue below the target, the least round trip of that time becomes `base`. A deep
- * queue that flows of TCP fill is not short for longer. Its overflow shows that it is a queue.
+ * queue that flows of TCP fill may be beyond the target for longer. Its overflow shows that it is a
+ * queue, and then `base` stays.
  */
 static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool low)
 {
@@ -482,7 +483,7 @@ static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 }
 
 /*
- * Reduces the window until a quarter of the target is left as queue: an empty queue would be an
+ * Reduce the window until a quarter of the target is left as queue: an empty queue would be an
  * idle link. Windows below PACED frames leave three quarters, since many flows share the queue then
  * and all of them reduce. They do not reduce while the queue is falling, which is the effect of the
  * cut one round ago.
@@ -649,7 +650,7 @@ static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 }
 
 /*
- * Ends a round in which no acknowledgement had a round-trip sample, as between hosts that lose
+ * End a round in which no acknowledgement had a round-trip sample, as between hosts that lose
  * their cores most of the time. The queue is unknown then. Losses and marks still cut the window,
  * and without them it grows by blind_more().
  */

@@ -398,7 +398,7 @@ void weft_raw_mem_deregister(struct weft_lane_iface *base, struct weft_mem_lane 
 
 /* ---------------------------------------------------------------- open */
 
-/* IPv6 has no frame without UDP's checksum. */
+/* With IPv6 a frame has UDP's checksum or a CRC: WEFT_CSUM_NONE is taken for WEFT_CSUM_UDP. */
 static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode,
 			   bool raw_ethertype, bool six)
 {
@@ -419,7 +419,7 @@ static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode
 }
 
 /*
- * Divides the buffers so that no user starves another. The part for the receive ring is never given
+ * Divide the buffers so that no user starves another. The part for the receive ring is never given
  * away. Of the rest, sends may hold five eighths until acknowledgement, or three quarters if that
  * gives each connection its least share. The protocol layer may keep received frames in a quarter.
  */

@@ -2,7 +2,7 @@
 
 /*
  * Operations of lane endpoints that are not on the hot path: connect, destroy, identify the peer,
- * describe; quiesce and reap, if its messages must not be lost.
+ * describe; quiesce and reap, which hand out the messages that the peer has not received.
  */
 
 #include <errno.h>
@@ -108,7 +108,7 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 }
 
 /*
- * Compares an address with the proven address of the peer: the peer has answered with the token of
+ * Compare an address with the proven address of the peer: the peer has answered with the token of
  * our HELLO, or has sent HELLO and then the token of our answer. So it receives at its address.
  */
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)

@@ -114,10 +114,11 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
  */
 
 #define OPEN_STEP 1000000u /* ns by which the wait after each probe grows */
-/* after N probes a device on the path seems to drop other ports */
+/* probes of one attempt; unanswered, a device on the path seems to drop other ports */
 #define OPEN_TRIES 16u
-#define OPEN_AGAIN_MIN 200000000ull   /* ns of the wait then, */
-#define OPEN_AGAIN_MAX 10000000000ull /* which doubles each time up to this */
+/* ns from a failed attempt to the next: the first wait, and the longest, as each wait doubles */
+#define OPEN_AGAIN_MIN 200000000ull
+#define OPEN_AGAIN_MAX 10000000000ull
 #define RESERVE_FRAMES 32u
 #define USE_MIN 1000000ull /* ns to the second USE, at least; doubles */
 #define USE_TRIES 4u
@@ -137,7 +138,7 @@ bool raw_multi_can_open(const struct raw_conn *c)
 	return c->iface->paths_auto && !raw_paths_spread(c) && c->path_count < RAW_PATHS_AUTO;
 }
 
-/* @return a port that no path has */
+/* @return a port that no path has; after OTHER_PORTS tries any port */
 static uint16_t fresh_port(struct raw_conn *c)
 {
 	uint16_t port = 0;

@@ -24,8 +24,8 @@
 
 /*
  * Events of a NIC while it is open. PMDs report them in DPDK's interrupt thread, or in the thread
- * that runs their timers. The callback only changes one word, which is all that the threads share.
- * The thread that polls the port compares the word with the value that it saw last.
+ * that runs their timers. The callback changes one word, and unmaps user memory from a device that
+ * is freed. The thread that polls the port compares the word with the value that it saw last.
  */
 
 #define ONE_MORE (WEFT_PORT_ENDED + 1) /* one more event */

@@ -193,7 +193,7 @@ static bool word_equals(const char *text, size_t len, const char *word)
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
 
-/* Finds the value among @p count words. @param[out] out  its index */
+/* Find the value among @p count words. @param[out] out  its index */
 static int item_word(const struct weft_opt *it, const char *const *words, int count, int8_t *out)
 {
 	char list[64];
@@ -275,7 +275,7 @@ static bool is_set6(const uint8_t ip6[16])
 	return memcmp(ip6, none, sizeof(none)) != 0;
 }
 
-/* The addresses of a lane are of one kind. */
+/* Check that all addresses of the lane are of one kind, IPv4 or IPv6, and none is its own. */
 static int check_kinds(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
 	if (o->six ? o->gw != 0 : is_set6(o->gw6))
@@ -299,7 +299,7 @@ static int check_kinds(const struct weft_lane_opts *o, const struct weft_opt *it
 	return 0;
 }
 
-/* Checks options that depend on each other. */
+/* Check options that depend on each other. */
 static int check_together(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
 	int i;

@@ -230,10 +230,10 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
  * registers, end each other's connections. The devices under a port are claimed (port/claim.h)
  * while it is open, or from the time when this process has chosen it (port/pick.h).
  *
- * The claim fails if claims are not permitted here, or if an untrusted process has the name. Other
- * processes may receive this port's frames if its interface has more queues than the port. In both
- * cases the port works and has the flag WEFT_FRAME_PORT_SHARED: see answers_for() in
- * engine/build.c.
+ * The claim fails if claims are not permitted here, or if the process that has the name is
+ * untrusted or does not listen. Other processes may receive this port's frames if its interface has more
+ * queues than the port. In both cases the port works and has the flag WEFT_FRAME_PORT_SHARED: see
+ * answers_for() in engine/build.c.
  */
 
 static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,
@@ -297,7 +297,7 @@ static int take_own(const char *name, const struct weft_claim_owner *owner)
 	return fd < 0 || is_open_with(fd) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* @return 0, also if nothing can be claimed; -EADDRINUSE with @p why */
+/* @return 0, also if the name cannot be claimed; -EADDRINUSE with @p why */
 static int claim_name(struct weft_port_dev *d, const char *name, const char *what, char *why,
 		      size_t why_len)
 {

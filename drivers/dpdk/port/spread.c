@@ -278,7 +278,7 @@ void weft_port_spread_fill(struct weft_port *p)
 
 	if (!s)
 		return;
-	/* Frames of the queue's last worker. */
+	/* Drop the frames for the queue's previous worker. */
 	ring_empty(s->handed[p->queue]);
 	p->fp.arp = &p->dev->arp;
 	p->fp.udp_port = (uint16_t)(p->dev->base_udp_port + p->queue);

@@ -227,7 +227,11 @@ static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, cha
 
 /* ---- registrations -------------------------------------------------------------------------- */
 
-/* Memory that NICs can reach already: the EAL's own. @return 0, or -ENOENT */
+/*
+ * Memory that NICs can reach already: the EAL's own.
+ * @param[out] iova  address of each page for NICs; NULL: virtual addresses serve
+ * @return 0; -ENOENT: it is not the EAL's; -ENOMEM
+ */
 static int eal_memory(uintptr_t start, uintptr_t end, rte_iova_t **iova, uint8_t *bits)
 {
 	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list((void *)start);
@@ -559,8 +563,8 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 }
 
 /*
- * The last queue of a port stops it. While other queues are open, the NIC still reads this one's
- * ring.
+ * Closing the last queue of a port stops the port. While other queues are open, the NIC still reads
+ * the ring of a queue that closes, which therefore waits for its frames, at most for this time.
  */
 #define DRAIN_MS 20u
 
