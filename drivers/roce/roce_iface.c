@@ -22,7 +22,7 @@
 #define RINGS 8192 /* one for each queue pair, and more for those with a large window */
 #define RMA_MAX \
 	(1u << 20) /* of one read or write: larger ones would delay others, and unbalance rails */
-#define CLOSE_NS 3000000000ull
+#define CLOSE_NS 3000000000ull /* close() waits for give_up_ns and this time */
 
 /* ------------------------------------------------------------------ effect of events on lanes */
 
@@ -31,7 +31,7 @@
  * ports that stay down, devices that do not complete their requests.
  */
 
-#define SLOW_NS 5000000 /* ns between two checks for events of the device */
+#define SLOW_NS 5000000 /* ns between two rounds of this work */
 
 /*
  * All lanes of the iface fail. The callbacks may destroy lane_eps, so each iteration starts at the

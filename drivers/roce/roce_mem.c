@@ -106,7 +106,7 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* The shortest of some measurements for @p len bytes of memory whose pages exist. */
+/* Register @p len bytes of memory whose pages exist. @return least time in s; -1: it failed */
 static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 {
 	struct weft_mem_lane m;
@@ -155,10 +155,9 @@ struct roce_chunk {
 	struct ibv_mr *mr;
 };
 
-/* objects of the first chunk; each further one doubles the pool */
-#define POOL_FIRST 32
-#define POOL_CHUNK 512 /* at most */
-#define POOL_SKIP 65536
+#define POOL_FIRST 32   /* objects of the first chunk; each further one doubles the pool */
+#define POOL_CHUNK 512  /* objects of a chunk at most */
+#define POOL_SKIP 65536 /* after a failure at most this number of calls fail without a try */
 
 void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max)
 {

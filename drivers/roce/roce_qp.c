@@ -255,7 +255,7 @@ void roce_ep_get_address(struct weft_lane_ep *base, void *buf)
 /* ------------------------------------------------------------------ connecting */
 
 /*
- * Connects a lane_ep to that of the peer. The calls into the kernel run in a thread of the device,
+ * Connect a lane_ep to that of the peer. The calls into the kernel run in a thread of the device,
  * and the worker polls for their end.
  */
 

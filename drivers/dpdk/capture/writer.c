@@ -15,13 +15,15 @@
 #include "capture/hw_counters.h"
 #include "capture/tap.h"
 
-/* ns until captured frames, and the numbers of dropped ones, are in the file at the latest. */
+/* ns until captured frames are in the file at the latest */
 #define FLUSH_NS 100000000ull
+/* ns between two statistics with the numbers of dropped frames, and between devices' counters */
 #define STATS_NS 1000000000ull
 #define ROUND 4096u /* records between two checks of the clock and of `waiting` */
+/* The writer sleeps for this time; without a record each sleep is twice as long as the last. */
 #define SLEEP_MIN_NS 250000
 #define SLEEP_MAX_NS 4000000
-#define LET_ROUNDS 40u
+#define LET_ROUNDS 40u /* see weft_capture_lock() */
 
 static uint64_t real_ns(void)
 {

@@ -126,7 +126,7 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
  */
 #define STILL_PART 5u
 #define FULL_MIN 4000u   /* ns: the delay of a full queue is never taken for less */
-#define FULL_ROUNDS 256u /* once in so many rounds the estimate of that delay grows */
+#define FULL_ROUNDS 256u /* the estimate of that delay grows once in this number of rounds */
 /* rounds after a loss in which the delay of the full queue is collected */
 #define FULL_WAIT 3u
 #define GAP_TARGETS 8u        /* the gap between frames follows at most this queueing delay */

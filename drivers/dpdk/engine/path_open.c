@@ -415,12 +415,17 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
  * holds frames back, a queue grows or frames are lost, and less often after each failure.
  */
 
-#define PAIR_NS 50000u           /* between two pairs, or half a round trip if that is longer */
-#define AGAIN_MIN 10000000ull    /* wait after a failed trial, */
-#define AGAIN_MAX 10000000000ull /* which doubles each time up to this */
-#define SILENT_TIMEOUTS 2u       /* in a row, after which no trial is made */
-#define FEWER_MIN 1000000000ull  /* time after which half of the paths are tried, */
-#define FEWER_MAX 64000000000ull /* which doubles each time that they were too few */
+#define PAIR_NS 50000u     /* between two pairs, or half a round trip if that is longer */
+#define SILENT_TIMEOUTS 2u /* in a row, after which no trial is made */
+/* ns from a failed trial to the next: at first and at most, as each failure doubles it */
+#define AGAIN_MIN 10000000ull
+#define AGAIN_MAX 10000000000ull
+/*
+ * ns after which half of the paths are tried: at first and at most, as it doubles each time that
+ * they were too few
+ */
+#define FEWER_MIN 1000000000ull
+#define FEWER_MAX 64000000000ull
 
 static unsigned int count_paths(uint16_t mask)
 {

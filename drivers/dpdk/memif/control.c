@@ -79,7 +79,7 @@ void weft_mconn_end(struct weft_mconn *c, const char *why)
 	memcpy(c->why, reason, sizeof(reason));
 }
 
-/* Ends the connection. @return an error, for the caller to return */
+/* End the connection and send @p why to the peer. @return an error, for the caller to return */
 static int refuse(struct weft_mconn *c, const char *why)
 {
 	weft_mconn_end(c, why);

@@ -204,7 +204,7 @@ static enum weft_eal_folder folder_now(char *own, size_t size, const char **base
 
 #define MAX_CORES 8192
 
-/* Upper limit of the words that start_words() puts in front of the user's. */
+/* Upper limit of the words that the choose_...() functions put in front of the user's. */
 #define EXTRA_WORDS 10
 
 static bool failed; /* an EAL that failed to start can't be started again */

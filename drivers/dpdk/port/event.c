@@ -259,7 +259,7 @@ static enum weft_frame_port_what event_ended(const struct weft_port_dev *d, uint
 	return WEFT_FRAME_PORT_ENDED;
 }
 
-/* Names the side that has caused the loss of the link. */
+/* Name the side that has caused the loss of the link. */
 static void link_cause(const struct weft_port_dev *d, char *buf, size_t size)
 {
 	if (d->limits.kernel_link)

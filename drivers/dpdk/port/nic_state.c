@@ -168,7 +168,7 @@ static bool vfio_problem(const struct weft_nic_env *env, const char *address, ch
 		snprintf(why, why_len,
 			 "%s is bound to vfio-pci, but no IOMMU of this machine is on: "
 			 "switch one on (firmware; intel_iommu=on or amd_iommu=on on the kernel's "
-			 "line), or bind the NIC to uio_pci_generic, which needs hugepages "
+			 "command line), or bind the NIC to uio_pci_generic, which needs hugepages "
 			 "(dpdk-devbind.py -b uio_pci_generic %s)",
 			 address, address);
 		return true;

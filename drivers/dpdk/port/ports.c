@@ -231,9 +231,9 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
  * while it is open, or from the time when this process has chosen it (port/pick.h).
  *
  * The claim fails if claims are not permitted here, or if the process that has the name is
- * untrusted or does not listen. Other processes may receive this port's frames if its interface has more
- * queues than the port. In both cases the port works and has the flag WEFT_FRAME_PORT_SHARED: see
- * answers_for() in engine/build.c.
+ * untrusted or does not listen. Other processes may receive this port's frames if its interface has
+ * more queues than the port. In both cases the port works and has the flag WEFT_FRAME_PORT_SHARED:
+ * see answers_for() in engine/build.c.
  */
 
 static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,

@@ -158,7 +158,7 @@ struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port)
 	return NULL;
 }
 
-/* Binds a free port in one of the whole blocks (of WEFT_UDP_PORTS ports) of the range. */
+/* Bind a free port in one of the whole blocks (of WEFT_UDP_PORTS ports) of the range. */
 static int bind_range(struct weft_udp *u, const struct weft_udp_opts *o, uint16_t *port)
 {
 	uint32_t first = RTE_ALIGN_CEIL((uint32_t)o->first, WEFT_UDP_PORTS) / WEFT_UDP_PORTS;
