@@ -13,7 +13,7 @@
 /* ------------------------------------------------------------------ finding a connection */
 
 /*
- * Finds the connection of a datagram: by our number of it, or, before the sender has that number,
+ * Find the connection of a datagram: by our number of it, or, before the sender has that number,
  * by the source address and the sender's number. Our numbers are random, and values from senders
  * are hashed with a key, so senders can't choose buckets.
  */
@@ -120,7 +120,10 @@ static void resolve_job(struct roce_job *job)
 	job->err = lane_ep->ah ? 0 : errno ? errno : EIO;
 }
 
-/* Create a lane_ep that is in no list yet, and start its address resolution. NULL = no memory */
+/*
+ * Create a lane_ep that is in no list yet, and start its address resolution.
+ * @return NULL: there is no memory, no random number or no thread for it
+ */
 static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
 					 uint32_t qkey, uint32_t max_msg)
 {

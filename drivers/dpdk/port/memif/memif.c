@@ -87,7 +87,7 @@ static int membarrier(int cmd)
 }
 
 /*
- * Registers this process for the barriers of barrier_everywhere(): its accesses are ordered with
+ * Register this process for the barriers of barrier_everywhere(): its accesses are ordered with
  * those of the process that calls it, and the reverse.
  */
 static void take_part(void)
