@@ -158,7 +158,7 @@ void raw_ep_check(struct weft_lane_ep *lane_ep)
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 {
 	static const char *const names[] = {
-		[RAW_RESOLVE] = "resolving by ARP",
+		[RAW_RESOLVE] = "resolving the MAC address",
 		[RAW_HELLO] = "connecting",
 		[RAW_PROBE] = "probing the frame size",
 		[RAW_PATHS] = "trying the ports of its paths",
