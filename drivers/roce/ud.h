@@ -38,8 +38,8 @@
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
-#define UD_TX_KEPT \
-	64 /* requests of UD_TX not for RETRY, which any sender can cause without limit */
+/* requests of UD_TX not for RETRY, which any sender can cause without limit */
+#define UD_TX_KEPT 64
 #define UD_PASSIVE_MAX 1024       /* connections that peers have begun */
 #define UD_PASSIVE_SHARE 512      /* of one host */
 #define UD_ASKERS 64              /* hosts to which cookies are sent */

@@ -80,8 +80,8 @@ struct weft_rndv_port;
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
 #define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
 #define WEFT_PULL_LOW 8000000u  /**< ns; after this time with the greatest slack the rate falls */
-#define WEFT_PULL_LATE \
-	200000u            /**< ns; a request is late this + 4 x (round trip + slack) after it */
+/** ns; a request is late this + 4 x (round trip + slack) after it */
+#define WEFT_PULL_LATE 200000u
 #define WEFT_PULL_USERS 2u /**< of fewer lanes in use, an idle one gets a piece in any case */
 
 struct weft_pull_port {
@@ -222,8 +222,8 @@ struct weft_rndv_lane {
 	struct weft_rndv_port *port;    /**< receiver: its local port, or NULL */
 	/** receiver: bytes outstanding, without those that are late; 0 without a port */
 	uint64_t out;
-	uint32_t
-		late; /**< receiver: requests that are late; while there are any, no more is made */
+	/** receiver: requests that are late; while there are any, no more is made */
+	uint32_t late;
 };
 
 TAILQ_HEAD(weft_pull_ranges, weft_pull_range);
