@@ -310,7 +310,10 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 	return wfi_post_result(rc);
 }
 
-/* The number of elements; 0: the arrays differ in it, or one has more than WFI_IOV_MAX pieces. */
+/*
+ * The number of elements; 0: there is none, the arrays differ in it, or one has more than
+ * WFI_IOV_MAX pieces. Above SIZE_LIMIT the number is not exact.
+ */
 static size_t count_elements(const struct post *p)
 {
 	const bool results = p->form != BASE, operands = p->op != FI_ATOMIC_READ;

@@ -11,7 +11,10 @@
 
 extern struct fi_ops_atomic wfi_atomic_ops;
 
-/** fi_query_atomic(): every domain supports the same operations. */
+/**
+ * fi_query_atomic(). All domains support the same operations.
+ * @return 0; -FI_EBADFLAGS; or -FI_EOPNOTSUPP: there is no such operation on this type
+ */
 int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		     struct fi_atomic_attr *attr, uint64_t flags);
 

@@ -46,9 +46,9 @@ struct wfi_peer {
 	struct weft_table_node by_id;
 	uint64_t id; /**< id of its worker */
 	unsigned int refs;
-	int status;              /**< the error by which it has died; 0 */
-	bool introduce;          /**< each connection begins with this process's address */
-	struct weft_ep *ep;      /**< NULL: not used yet, or the peer has closed it */
+	int status;         /**< the error by which it has died, negative; 0: it has not died */
+	bool introduce;     /**< each connection begins with this process's address */
+	struct weft_ep *ep; /**< the connection; NULL: there is none now */
 	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
 	uint8_t length;
 	uint8_t boot[WFI_BOOT_MAX];
@@ -59,7 +59,10 @@ struct wfi_peer {
  * return more without starting a worker. It leads to no endpoint.
  */
 void wfi_addr_unmade(struct wfi_addr *addr);
-/** The address of this process, without an endpoint. Locked, with a worker. @return 0 or error */
+/**
+ * The address of this process, whose members about an endpoint are 0. Locked; the process has a
+ * worker. @return 0 or a negative libfabric error
+ */
 int wfi_addr_own(struct wfi_addr *addr);
 /**
  * Validate an address, which may have any contents.
@@ -101,13 +104,19 @@ static inline uint8_t wfi_source_number(uint16_t source_channel)
  */
 int wfi_senders_listen(void);
 /**
- * The address of an endpoint that has sent a message. Locked. @return false: it is not known
+ * The address of an endpoint that has sent a message. Locked.
+ * @param id              id of the sender's worker
+ * @param source_channel  of the message
+ * @return false: the address is not known
  */
 bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel);
 
-/** The worker is about to be destroyed, and its endpoints with it. Locked. */
+/**
+ * The worker is about to be destroyed: free remote keys and the addresses of senders, and forget
+ * the connections, which end with the worker. Locked.
+ */
 void wfi_peers_forget(void);
-/** In a child of fork(): there are no peers. */
+/** In a child of fork(): forget all peers and addresses of senders. */
 void wfi_peers_forked(void);
 
 /* ------------------------------------------------------------------ address vectors */
@@ -147,7 +156,10 @@ static inline struct wfi_av_entry *wfi_av_entry(const struct wfi_av *av, fi_addr
 	return &av->entries[addr];
 }
 
-/** The fi_addr_t of an endpoint. Locked. @return FI_ADDR_NOTAVAIL: it is not in the vector */
+/**
+ * The fi_addr_t of an endpoint, by the id of its worker and its number in its process. Locked.
+ * @return FI_ADDR_NOTAVAIL: the endpoint is not in the vector
+ */
 fi_addr_t wfi_av_find(const struct wfi_av *av, uint64_t id, uint16_t number);
 
 #endif /* WFI_AV_H */

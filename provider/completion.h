@@ -24,18 +24,18 @@ struct wfi_completion {
 	fi_addr_t source;
 	size_t cut;     /**< errors: bytes that did not fit */
 	int error;      /**< positive; 0: success */
-	int weft_error; /**< Weft's status, negative */
+	int weft_error; /**< negative error of Weft or libfabric; 0: none, or FI_EADDRNOTAVAIL */
 	void *address; /**< FI_EADDRNOTAVAIL: of the source, FI_NAME_MAX bytes, malloc(); or NULL */
 };
 
 struct wfi_cq {
 	struct fid_cq cq;
 	struct wfi_domain *domain;
-	unsigned int refs; /**< endpoints */
+	unsigned int refs; /**< directions of endpoints that are bound to it */
 	enum fi_cq_format format;
 	enum fi_wait_obj wait_obj;
 	bool wait_threshold;
-	bool signalled; /**< fi_cq_signal(): waiting calls return */
+	bool signalled; /**< by fi_cq_signal(): the next fi_cq_sread() clears it and returns */
 	struct wfi_wait wait;
 	size_t head, tail;     /**< free-running; the entries between them are valid */
 	size_t reserved, size; /**< size is a power of two */
@@ -46,10 +46,10 @@ struct wfi_cq {
 int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
-/** Double the number of entries. Locked. @return 0, or -FI_ENOMEM */
+/** Double the number of entries. Locked. @return 0, or -FI_ENOMEM: no memory, or 2^26 entries */
 int wfi_cq_grow(struct wfi_cq *cq);
 
-/** Reserve an entry. Locked. @return 0, or -FI_EAGAIN: there is no memory */
+/** Reserve an entry. Locked. @return 0, or -FI_EAGAIN: the queue is full and cannot grow */
 static inline int wfi_cq_reserve(struct wfi_cq *cq)
 {
 	if (cq->reserved + (cq->tail - cq->head) == cq->size && wfi_cq_grow(cq) < 0)
@@ -58,13 +58,13 @@ static inline int wfi_cq_reserve(struct wfi_cq *cq)
 	return 0;
 }
 
-/** The operation ends without an entry. Locked. */
+/** An operation ends without an entry: give its reservation back. Locked. */
 static inline void wfi_cq_release(struct wfi_cq *cq)
 {
 	cq->reserved--;
 }
 
-/** The operation has ended: use its entry, which the caller fills in. Locked. */
+/** An operation has ended: use its reserved entry. Locked. @return the entry, to be filled in */
 static inline struct wfi_completion *wfi_cq_push(struct wfi_cq *cq)
 {
 	struct wfi_completion *c = &cq->ring[cq->tail++ & (cq->size - 1)];
@@ -92,7 +92,8 @@ int wfi_cq_trywait(struct wfi_cq *cq);
 struct wfi_cntr {
 	struct fid_cntr cntr;
 	struct wfi_domain *domain;
-	unsigned int refs; /**< endpoints */
+	/** kinds of operations of endpoints, and memory regions, that are bound to it */
+	unsigned int refs;
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
 	uint64_t value, errors;
@@ -136,11 +137,9 @@ struct wfi_eq {
 int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 		void *context);
 
-/**
- * Append an event or, with a positive @p error, an error. Without memory it is lost, and a warning
- * is logged. Locked.
- */
+/** Append an event. Without memory the event is lost, and a warning is logged. Locked. */
 void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
+/** wfi_eq_report() of an error. @param error  positive */
 void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 
 /**

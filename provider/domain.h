@@ -47,7 +47,7 @@ uint64_t wfi_mr_key(uint8_t domain, uint64_t key);
 /** A peer has changed the region with Weft's @p key: its counter, if any, counts it. Locked. */
 void wfi_mr_written(uint64_t key);
 
-/** In a child of fork(): there are no regions. */
+/** In a child of fork(): forget all regions, and the numbers of domains. */
 void wfi_mrs_forked(void);
 
 /* ------------------------------------------------------------------ domains */
@@ -64,12 +64,15 @@ struct wfi_domain {
 	enum fi_av_type av_type;
 };
 
-/** Give the domain a number, if the application chooses keys. Locked. @return 0 or -FI_EMFILE */
+/**
+ * Give the domain a number, if the application chooses keys. Locked. @return 0, or -FI_EMFILE: all
+ * 256 numbers are in use
+ */
 int wfi_domain_number_take(struct wfi_domain *domain);
 /** Free the domain's number, if it has one. Locked. */
 void wfi_domain_number_put(const struct wfi_domain *domain);
 
-/** Was the domain opened by the process that forked this one? */
+/** Was the domain opened before the fork() that made this process, so by one of its ancestors? */
 static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
 {
 	return domain->generation != wfi.generation;

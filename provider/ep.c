@@ -607,7 +607,7 @@ int wfi_stx_open(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx
 
 /* ------------------------------------------------------------------ opening */
 
-/* @return 0, or -FI_EINVAL: a key that is not the domain's */
+/* @return 0, or -FI_EINVAL: the key is malformed, or is not that of the process */
 static int check_key(const struct fi_info *info)
 {
 	const uint8_t *key;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fi_getinfo(): compares hints with what the provider offers. Every libfabric program on the host
- * calls it, so it starts, opens and prints nothing.
+ * calls it, so it starts no thread, opens no device, and prints nothing but libfabric's log. With a
+ * node or a service it resolves their names.
  */
 
 #include "provider/info.h"
@@ -176,7 +177,7 @@ static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
 	if (hints->src_addr && !(flags & FI_SOURCE) &&
 	    !is_unmade(hints->src_addr, hints->src_addrlen) &&
 	    !wfi_name_is(hints->src_addr, hints->src_addrlen))
-		return "src_addr: an endpoint's address is made with it";
+		return "src_addr: it is no address of fi_getinfo()";
 	if (hints->dest_addr && !is_peer(hints->dest_addr, hints->dest_addrlen))
 		return "dest_addr: it is no address of fi_getname()";
 	return NULL;
@@ -249,8 +250,9 @@ int wfi_info_key(const struct fi_info *info, const uint8_t **key)
 /* ------------------------------------------------------------------ the offer */
 
 /*
- * The requested capabilities, and those without cost. If none was requested: all but FI_SOURCE_ERR,
- * FI_FENCE and FI_RMA_EVENT; with FI_MR_BASIC no remote memory.
+ * The requested capabilities, and those without cost. If none was requested, FI_SOURCE and
+ * FI_DIRECTED_RECV are added. If no primary one was requested, all are added; but no remote memory
+ * with FI_MR_BASIC, and nothing else with FI_FENCE. Without a direction there are all directions.
  */
 static uint64_t caps_for(const struct fi_info *hints)
 {
@@ -355,7 +357,7 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-/* Addresses of the node and the service of fi_getinfo(); NULL: it has none. */
+/* The address of the node and the service that fi_getinfo() got, as source or as dest; or NULL. */
 struct names {
 	const void *source, *dest;
 };
@@ -388,7 +390,7 @@ static int fill_addresses(struct fi_info *info, const struct fi_info *hints,
 	return !info->src_addr || (dest && !info->dest_addr) ? -FI_ENOMEM : 0;
 }
 
-/* libfabric's fi_freeinfo() frees it. @return 0 or -FI_ENOMEM */
+/* Copy a key; fi_freeinfo() frees the copy. @return 0, also for a key of 0 bytes; or -FI_ENOMEM */
 static int copy_key(const uint8_t *requested, size_t size, uint8_t **key, size_t *key_size)
 {
 	if (size == 0)

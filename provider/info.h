@@ -42,8 +42,8 @@
 /* Messages from one endpoint to another match in the order of their sends. */
 #define WFI_ORDER FI_ORDER_SAS
 /*
- * Reads, writes and atomics of one endpoint at another take effect in any order. For endpoints that
- * request one of these orders, there is a fence before each of them.
+ * Reads, writes and atomics of one endpoint at another take effect in any order. For an endpoint
+ * that requests one of these orders, a fence precedes each read, write and atomic.
  */
 #define WFI_ORDER_FENCED                                                                \
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
@@ -55,8 +55,8 @@
 /* At most this number of endpoints and shared receive contexts: addresses have a byte for it. */
 #define WFI_ENDPOINTS 256
 /*
- * In bytes: the size for applications that do not request one, and the limit of requests. Open MPI
- * injects all messages up to this size, which costs a copy of each.
+ * In bytes: the least size that an endpoint has, and the largest that it may request. Open MPI
+ * injects all messages up to the endpoint's size, which costs a copy of each.
  */
 #define WFI_INJECT_SIZE 4096
 #define WFI_INJECT_MAX 16384
@@ -73,7 +73,7 @@
 /**
  * The key of attributes that an application has passed: the domain's or the endpoint's.
  * @param[out] key  WFI_KEY_LEN bytes; NULL: there is none
- * @return 0, or -FI_EINVAL: another size, or two different keys
+ * @return 0, or -FI_EINVAL: another size, no bytes, or two different keys; a warning is logged
  */
 int wfi_info_key(const struct fi_info *info, const uint8_t **key);
 

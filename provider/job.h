@@ -13,8 +13,8 @@
 bool wfi_job_is_first_rank(void);
 
 /**
- * Are all ranks of the job on this host? False for a single rank, which may spawn others elsewhere,
- * unless Slurm gave the job one node.
+ * Does the launcher report that all ranks of the job are on this host? False for a single rank of
+ * mpirun or Hydra, which may spawn others elsewhere. Of Slurm's srun: step and job have one node.
  */
 bool wfi_job_on_one_host(void);
 
@@ -23,8 +23,8 @@ long wfi_job_local_ranks(void);
 
 /**
  * Has this host more ranks than CPUs for them? The CPUs are those of the launcher's affinity mask,
- * since a launcher binds each of its ranks to a part of its own CPUs; at most those that Slurm
- * reports.
+ * since a launcher binds each of its ranks to a part of its own CPUs; if this process cannot find
+ * the launcher, all CPUs of the host that are online. There are at most those that Slurm reports.
  */
 bool wfi_job_is_oversubscribed(void);
 

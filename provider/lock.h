@@ -38,16 +38,16 @@ struct wfi_lock {
 
 extern struct wfi_lock wfi_the_lock;
 
-/** Take the mutex: for threads that may meet a thread in alone mode. */
+/** End alone mode, and take the mutex: for threads that may meet a thread in alone mode. */
 void wfi_lock_any(void);
 /**
- * The end of wfi_lock_any(): from now on all callers serialize their calls. Alone mode is enabled
- * now, or some ms later by a thread.
+ * Unlock after wfi_lock_any(): from now on all callers serialize their calls. Alone mode is enabled
+ * now, or some ms later by a thread. Without membarrier() it is never enabled.
  */
 void wfi_unlock_alone(void);
 /**
  * Wait for the end of the thread that enables alone mode, since the shared object may be unloaded
- * afterwards. Not locked, except at exit.
+ * afterwards. The caller must not hold the lock.
  */
 void wfi_lock_join(void);
 /**
@@ -70,7 +70,7 @@ static inline void wfi_lock_shared(void)
 	wfi_the_lock.wanted = false;
 }
 
-/** The lock for calls on objects of a domain. */
+/** Take the lock, for calls on objects of a domain. */
 static inline void wfi_lock(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;

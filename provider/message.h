@@ -13,11 +13,15 @@
 /* ------------------------------------------------------------------ sends and receives */
 
 /*
- * Messages, tagged or not. An endpoint has a channel of Weft for each kind, so messages of
- * different kinds and endpoints never match. On the channel of untagged messages every tag is 0.
+ * Messages, tagged or not. A receiver is an endpoint with receives of its own, or a shared receive
+ * context. It has a channel of Weft for each kind, so messages of different kinds, or to different
+ * receivers, never match the same receive. On the channel of untagged messages every tag is 0.
  */
 
-/** Weft's channel for a kind of messages of an endpoint. */
+/**
+ * Weft's channel of an endpoint or of a shared receive context.
+ * @param kind  FI_MSG; anything else means the channel of tagged messages
+ */
 static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 {
 	return (uint16_t)(number * 2 + (kind == FI_MSG));

@@ -14,8 +14,8 @@
 static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
 
 /*
- * Numbers are given in a circle, so that a number is free for long before it is used again:
- * messages in flight to a closed endpoint then match no new one.
+ * Numbers are given in a circle: a number is used again after all other free ones. Otherwise
+ * messages in flight to a closed endpoint could match receives of a new one.
  */
 int wfi_ep_number_take(struct wfi_ep *ep)
 {

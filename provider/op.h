@@ -51,12 +51,14 @@ struct wfi_ep {
 	bool ordered;    /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
 	size_t inject_size;
 	size_t min_multi_recv;
-	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first one receives */
+	/** buffers for several messages, of any process; the first one receives */
+	STAILQ_HEAD(, wfi_op) multi;
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
 	struct wfi_stx *stx;
 	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
-	unsigned int users, enabled_users; /**< endpoints of a shared context */
+	/** of a shared receive context: its endpoints, and those of them that are enabled */
+	unsigned int users, enabled_users;
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
@@ -64,7 +66,10 @@ static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
 	return container_of(ep, struct wfi_ep, ep);
 }
 
-/** Give an endpoint a number. Locked. @return 0 or a negative error */
+/**
+ * Give an endpoint, or a shared receive context, a number. Locked. @return 0, or -FI_EMFILE: all
+ * WFI_ENDPOINTS numbers are in use
+ */
 int wfi_ep_number_take(struct wfi_ep *ep);
 /** Free the endpoint's number. Locked. */
 void wfi_ep_number_put(const struct wfi_ep *ep);
@@ -80,12 +85,12 @@ struct wfi_ep *wfi_ep_find(unsigned int number);
 
 struct wfi_op {
 	struct wfi_ep *ep;        /**< NULL: free, or its endpoint has been closed */
-	struct weft_request *req; /**< receives */
-	struct wfi_cq *cq;
-	struct wfi_cntr *cntr;
+	struct weft_request *req; /**< of a posted receive; else NULL */
+	struct wfi_cq *cq;        /**< NULL: none */
+	struct wfi_cntr *cntr;    /**< NULL: none */
 	void *context;
 	void *buf;
-	size_t length;  /**< space of a receive; bytes of other operations */
+	size_t length;  /**< space of a receive; length of the message that a probe has found */
 	uint64_t flags; /**< flags of the completion */
 	uint64_t tag, data;
 	bool report;    /**< success is reported, too */
@@ -95,9 +100,10 @@ struct wfi_op {
 	struct weft_op_params params;
 	/** receives: from this process only; compared, never dereferenced */
 	struct wfi_peer *peer;
-	unsigned int parts; /**< operations of Weft of an atomic that have not ended (atomic.c) */
-	int status;         /**< the first error of the parts; or the reason of wfi_ops_end() */
-	void *copy;         /**< allocated copy of the operands of an atomic; NULL: none */
+	/** an atomic: operations of Weft that have not ended, and 1 while they are started */
+	unsigned int parts;
+	int status; /**< the first error of the parts; or the reason of wfi_ops_end() */
+	void *copy; /**< allocated copy of the operands of an atomic; NULL: none */
 	/** FI_RMA_EVENT, reads and atomics: what the target counts (rma.h); 0: nothing */
 	unsigned int counts;
 	fi_addr_t target;
@@ -111,7 +117,7 @@ extern const struct weft_datatype wfi_iov_type;
 
 /** An operation with the arguments of its call: of any kind, and of any of its forms. */
 struct wfi_post {
-	uint64_t kind; /**< FI_TAGGED, FI_MSG, FI_READ or FI_WRITE */
+	uint64_t kind; /**< FI_TAGGED, FI_MSG, FI_READ or FI_WRITE; not used for atomics */
 	const struct iovec *iov;
 	size_t count;
 	void **desc; /**< may be NULL */
@@ -124,10 +130,13 @@ struct wfi_post {
 	bool quiet;     /**< success is not reported, as for fi_inject() */
 };
 
-/** Allocate an operation, and reserve its completion. Locked. @return NULL: there is no memory */
+/**
+ * Allocate an operation, and reserve its completion in @p cq, if that is not NULL. Locked.
+ * @return NULL: there is no memory, or the queue cannot grow
+ */
 struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
 
-/** The arguments that most calls have. The buffers are added, and what is of one kind only. */
+/** The arguments that most calls have. The caller adds the buffers, and arguments of one kind. */
 static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t addr, void *context,
 					  uint64_t flags)
 {
@@ -157,7 +166,10 @@ static inline struct wfi_post wfi_post_inject(struct fid_ep *fid, uint64_t kind,
 		.kind = kind, .addr = addr, .flags = wfi_inject_flags(ep, cntr), .quiet = true};
 }
 
-/** May the endpoint have operations that need all of @p caps? @return 0 or a negative error */
+/**
+ * May the endpoint post operations that need all of @p caps? @return 0; -FI_EOPNOTSUPP: it lacks
+ * one of them; or -FI_EOPBADSTATE: it is not enabled
+ */
 static inline int wfi_post_check(const struct wfi_ep *ep, uint64_t caps)
 {
 	if ((ep->caps & caps) != caps)
@@ -181,7 +193,7 @@ static inline size_t wfi_post_length(const struct wfi_post *p)
 
 /**
  * Allocate the operation of a call.
- * @param half   of the endpoint: its queue, and the operations that are reported
+ * @param half   of the endpoint: the direction of the operation, which has the completion queue
  * @param flags  of the completion
  * @param cntr   NULL = none
  * @return NULL: the call returns -FI_EAGAIN. Locked.
@@ -205,8 +217,10 @@ static inline struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_hal
 void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 		      struct weft_op_params *params);
 /**
- * Pass the buffers to Weft: one directly; several as a datatype, from a copy that exists until the
- * operation ends.
+ * Pass the buffers to Weft: one directly; several as a datatype. Their list is copied to op->iov,
+ * because Weft reads it until the operation ends.
+ * @param[out] count  argument of Weft's call: bytes of one buffer, or the number of buffers
+ * @return the buffer argument of Weft's call
  */
 static inline void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 				    struct weft_op_params *params)
@@ -220,19 +234,25 @@ static inline void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p,
 /** Weft's flags for a send, read or write. */
 uint32_t wfi_post_flags(const struct wfi_post *p);
 /**
- * The application reads the queue soon, which sends all frames: the operation may share one. The
- * other operations leave in their calls, since the application may call nothing after them.
+ * Weft's flag for an operation whose frame may wait for further operations. If the queue reports
+ * the operation, the application reads the queue soon, and that sends all frames. Other operations
+ * are sent in their calls, since the application may call nothing after them.
  */
 static inline uint32_t wfi_op_polled(const struct wfi_op *op)
 {
 	return op->report ? WEFT_OP_F_POLLED : 0;
 }
 
-/** What the call returns. @param rc  as Weft has returned */
+/**
+ * The result of libfabric's call for @p rc, the result of Weft's call.
+ * @return 0, also while the operation is in progress; -FI_EAGAIN: there is no memory; or another
+ * negative libfabric error
+ */
 int wfi_post_result(int rc);
 /**
- * After the post of a send, read or write, which has returned @p rc: report the end of the
- * operation if it is 0, drop it after an error. Locked. @return wfi_post_result()
+ * After the post of a send, read or write: if Weft's call has returned 0, report the end of the
+ * operation; if it has returned an error, drop the operation. Locked.
+ * @param rc  result of Weft's call. @return wfi_post_result()
  */
 int wfi_post_started(struct wfi_op *op, int rc);
 
@@ -240,11 +260,12 @@ int wfi_post_started(struct wfi_op *op, int rc);
 void wfi_op_drop(struct wfi_op *op);
 /** A send, read, write or atomic has ended, with Weft's status: report and free it. Locked. */
 void wfi_op_sent(struct wfi_op *op, int status);
-/** A receive has ended, or a buffer for several messages has a message. Locked. */
+/** Report a receive that has ended, or a message in a buffer for several messages. Locked. */
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
 /**
- * Enter the source into a completion that is a success. FI_SOURCE_ERR makes it an error, with the
- * address, if the address vector lacks the source. Locked.
+ * Enter the source into a completion that is a success. If the address vector lacks the source, it
+ * is FI_ADDR_NOTAVAIL. With FI_SOURCE_ERR the completion then becomes an error with the source's
+ * address, if wfi_sender_addr() knows that. Locked.
  */
 void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
 		   uint16_t source_channel);
@@ -261,12 +282,16 @@ int wfi_op_undo(struct wfi_op *op);
 /** Is there a posted receive from this process only? Locked. */
 bool wfi_ops_await(const struct wfi_peer *peer);
 /**
- * No more messages will come from this process: end the posted receives that name it.
- * @param status  of Weft, or of libfabric: negative. Locked.
+ * No more messages will come from this process: end the posted receives from it only. A receive
+ * that has matched ends with its message.
+ * @param status  negative error of Weft or of libfabric, which these receives report. Locked.
  */
 void wfi_ops_end(const struct wfi_peer *peer, int status);
 
-/** fi_cancel(). Locked. @return 0 or -FI_ENOENT */
+/**
+ * fi_cancel(): cancel one receive with this context that has not matched. Locked.
+ * @return 0, or -FI_ENOENT: there is none
+ */
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
 /** The endpoint closes: cancel its receives, and report none of its operations. Locked. */
 void wfi_ops_close(struct wfi_ep *ep);
@@ -291,7 +316,7 @@ void wfi_ops_forked(void);
  * @return WEFT_INPROGRESS, also if messages have arrived; or Weft's error, negative
  */
 int wfi_multi_post(struct wfi_op *op);
-/** The endpoint closes. Locked. */
+/** The endpoint closes: drop its buffers that wait, and empty the queue. Locked. */
 void wfi_multi_close(struct wfi_ep *ep);
 
 #endif /* WFI_OP_H */

@@ -32,8 +32,9 @@ static const struct {
 	const char *help;
 } variables[] = {
 	{"lanes", FI_PARAM_STRING,
-	 "Lanes of the process, as WEFT_LANES, which it overrides. Default: WEFT_LANES; else shm "
-	 "when the launcher reports that the job is on one host, otherwise all available lanes"},
+	 "Lanes of the process, as WEFT_LANES, which it overrides. Default: WEFT_LANES; else "
+	 "FI_WEFT_JOB_LANES; else shm when the launcher reports that the job is on one host, "
+	 "otherwise all available lanes"},
 	{"job_lanes", FI_PARAM_STRING,
 	 "WEFT_LANES of the job, for hosts that do not set WEFT_LANES. weft-mpirun sets it"},
 	{"job_eal_args", FI_PARAM_STRING,

@@ -10,44 +10,49 @@
 struct weft_config;
 
 enum wfi_progress_choice {
-	/** WFI_THREAD_AUTO for applications that request FI_PROGRESS_AUTO, else WFI_THREAD_WATCH */
+	/**
+	 * WFI_THREAD_AUTO (process.h) for applications that request FI_PROGRESS_AUTO, else
+	 * WFI_THREAD_WATCH
+	 */
 	WFI_PROGRESS_REQUESTED,
 	WFI_PROGRESS_MANUAL,
 	WFI_PROGRESS_AUTO,
 };
 
 struct wfi_options {
-	const char *lanes; /**< NULL: depends on the job */
+	const char *lanes; /**< FI_WEFT_LANES; NULL: not set */
 	/** WEFT_LANES and WEFT_EAL_ARGS of the launcher, for hosts without them; NULL: not set */
 	const char *job_lanes, *job_eal_args;
 	enum wfi_progress_choice progress;
 	/** FI_PROGRESS_AUTO: interval at which the thread checks whether the application polls */
 	unsigned int interval_us;
-	unsigned int yield_after; /**< number of calls without an event; UINT_MAX: never */
+	/** calls in a row without an event, after which a rank yields its core; UINT_MAX: never */
+	unsigned int yield_after;
 };
 
 /** Declare the variables to libfabric; reads nothing. */
 void wfi_options_define(void);
 
 /**
- * Read the variables. The first rank of a job reports unknown variables. Each rank reports an
+ * Read the variables. The first rank of a job reports unknown variables, once. Each rank reports an
  * invalid value, since the launcher may end the first rank before it can report.
- * @return 0, or -FI_EINVAL
+ * @return 0, or -FI_EINVAL: a value is invalid
  */
 int wfi_options_read(struct wfi_options *options);
 
 /**
- * A rank has another version of the provider: the first rank reports it. Other ranks wait for 1 s,
- * since the launcher ends all ranks as soon as one has failed.
+ * An address comes from another version of Weft or of the provider: the first rank of the job
+ * reports it. Other ranks wait for 1 s, since the launcher ends all ranks as soon as one fails.
+ * Later calls have no effect.
  */
 void wfi_options_other_version(void);
 
-/** FI_WEFT_PROGRESS only; an invalid value is not reported. */
+/** Read FI_WEFT_PROGRESS. An invalid value is WFI_PROGRESS_REQUESTED, and is not reported. */
 enum wfi_progress_choice wfi_options_progress(void);
 
 /**
  * Weft's configuration for a job: the environment's, with defaults for MPI programs. To be released
- * by weft_config_release(). @return 0 or a negative error
+ * by weft_config_release(). @return 0 or a negative error of Weft
  */
 int wfi_options_config(const struct wfi_options *options, struct weft_config **config);
 

@@ -53,7 +53,7 @@ bool wfi_process_has_key(const uint8_t *key)
 		return true;
 	FI_WARN(&wfi_provider, FI_LOG_CORE,
 		"auth_key: all domains of a process share one job key, and the first one that was "
-		"opened has another one, or none\n");
+		"opened has another one, or none: give all domains and endpoints the same one\n");
 	return false;
 }
 

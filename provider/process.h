@@ -40,7 +40,10 @@ struct wfi_process {
 
 extern struct wfi_process wfi;
 
-/** A call on the worker has disarmed it: arm it again for threads that sleep. Locked. */
+/**
+ * A call on the worker has disarmed it: arm it again for threads that sleep, or wake them if it
+ * cannot be armed. Locked.
+ */
 void wfi_arm_for_sleepers(void);
 
 static inline void wfi_unlock(void)
@@ -94,7 +97,10 @@ static inline void wfi_progress_all(void)
  * negative libfabric error
  */
 int wfi_process_get(const uint8_t *key);
-/** Is @p key NULL, or the key that an application has given before? Locked. */
+/**
+ * Is @p key NULL, or the key that the first domain was opened with? Otherwise a warning is logged.
+ * Locked.
+ */
 bool wfi_process_has_key(const uint8_t *key);
 /** One domain less. The last one destroys the context. Locked. */
 void wfi_process_put(void);
@@ -109,7 +115,10 @@ void wfi_worker_put(void);
 /** Close a connection; what was sent over it is first delivered. Locked. */
 void wfi_connection_close(struct weft_ep *ep);
 
-/** In a child of fork(): all state is the parent's, including the lock. */
+/**
+ * In a child of fork(): initialize all state and the lock, which are the parent's. The generation
+ * grows by 1, and the number of workers stays.
+ */
 void wfi_process_forked(void);
 
 /** libfabric's error, positive, for a status of Weft. */
@@ -147,7 +156,7 @@ struct wfi_wait {
 		.epoll = -1, .event = -1 \
 	}
 
-/** @return 0 or a negative error */
+/** Open the descriptors. @return 0 or a negative error */
 int wfi_wait_open(struct wfi_wait *wait);
 void wfi_wait_close(struct wfi_wait *wait);
 
@@ -158,7 +167,7 @@ void wfi_wait_close(struct wfi_wait *wait);
 int wfi_wait_arm(struct wfi_wait *wait);
 /** Unlock, and do not wake sleepers. */
 void wfi_unlock_armed(void);
-/** Wake the sleeper. Any thread. */
+/** Wake threads that sleep on it; any thread may call it. No effect if it is not open. */
 void wfi_wait_signal(struct wfi_wait *wait);
 /**
  * Sleep unlocked, at most @p timeout ms; negative: without limit. Locked, when nothing that the
@@ -202,7 +211,10 @@ enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
 int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us);
 /** In a child of fork(): there is no such thread. */
 void wfi_thread_forked(void);
-/** One user less, of the @p kind of its start; the last one waits for the thread. Not locked. */
+/**
+ * One user less, of the @p kind of its start. The last one ends the thread, and waits for its end.
+ * The caller must not hold the lock of the process.
+ */
 void wfi_thread_stop(enum wfi_thread kind);
 
 #endif /* WFI_PROCESS_H */

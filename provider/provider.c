@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------ what every object needs */
 
-/* fabric.c sets the other members of the provider. */
+/* fi_prov_ini() (fabric.c) and wfi_version_start() set the other members of the provider. */
 
 struct fi_provider wfi_provider = {
 	.version = FI_VERSION(0, 1),

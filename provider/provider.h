@@ -15,7 +15,7 @@
  *	              sleeping until an operation completes, woken by other threads' calls; the
  *	              thread that makes progress while the application computes
  *	lock.c        the lock of that state
- *	domain.c      memory regions
+ *	domain.c      memory regions; numbers of domains
  *	av.c          address vectors; remote processes and the connection to each
  *	completion.c  completion queues, counters, event queues
  *	op.c          operations, and how they end; buffers for several messages; numbers of
@@ -32,8 +32,9 @@
  * worker and everything here (lock.h). All calls on the worker are made with the lock held, and
  * Weft's callbacks run inside them.
  *
- * Objects begin with libfabric's fid, and are opened and closed by libfabric's calls. They count
- * their users; closing an object in use returns -FI_EBUSY.
+ * Objects begin with libfabric's fid, and are opened and closed by libfabric's calls. Domains,
+ * queues, counters, address vectors and shared contexts count their users; while there are users,
+ * closing them returns -FI_EBUSY.
  */
 #ifndef WFI_PROVIDER_H
 #define WFI_PROVIDER_H
@@ -58,7 +59,7 @@
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 #endif
 
-/** The maximum number of pieces of a buffer, in sends and receives. */
+/** The maximum number of pieces of a buffer, in all operations. */
 #define WFI_IOV_MAX 16
 
 /** The authorization key is the job key (doc/sealing.md). */

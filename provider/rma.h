@@ -22,13 +22,19 @@ extern struct fi_ops_rma wfi_rma_ops;
 #define WFI_COUNT_READ 2u   /**< the endpoint's counter for FI_REMOTE_READ */
 #define WFI_COUNT_WRITE 4u  /**< the endpoint's counter for FI_REMOTE_WRITE */
 
-/** Let the target count a read or an atomic, which has succeeded. Locked. */
+/**
+ * A read or an atomic has succeeded: send its target a message, so that the target counts it. An
+ * error is logged. Locked.
+ */
 void wfi_rma_executed(const struct wfi_op *op);
 
 /** Set Weft's handlers of peers' operations for an endpoint. Locked. @return 0, or an error */
 int wfi_rma_listen(const struct wfi_ep *ep);
 
-/** Weft's key for the key of a call. Locked. */
+/**
+ * Weft's key for the key of a call: another one if the application chooses keys, else @p key.
+ * Locked.
+ */
 uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
 /**

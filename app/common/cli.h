@@ -52,7 +52,7 @@ void cli_set_last_error(const char *what, const char *why);
  */
 int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
 
-/** Is --help or --version among the arguments? Both work also with a wrong environment. */
+/** Is -h, --help or --version among the arguments? They work also with a wrong environment. */
 bool cli_wants_help(int argc, char **argv);
 
 /*
@@ -87,8 +87,8 @@ void cli_sizes_free(struct cli_sizes *sizes);
 const char *cli_size_text(uint64_t size, char *buf, size_t len);
 
 /**
- * Catch SIGINT, SIGTERM and SIGHUP for sys_signal(), so that the peer is notified. SIGPIPE is
- * ignored, so that writes return EPIPE.
+ * Catch SIGINT, SIGTERM and SIGHUP for sys_signal(), so that the peer is notified. A second signal
+ * ends the process at once. SIGPIPE is ignored, so that writes return EPIPE.
  */
 void sys_catch_signals(void);
 

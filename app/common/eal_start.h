@@ -29,10 +29,12 @@ void eal_hint_ports(const struct weft_config *config);
 void eal_close_ports(void);
 
 /**
- * The last call of main(). When the EAL is up, the process ends in this call, on the EAL's
- * interrupt thread. On another thread, callbacks of ports could run at the same time: memif handles
- * peers that connect and disconnect on the interrupt thread. After rte_eal_cleanup() or a
- * destructor these callbacks would use freed memory. Closed ports leave no sockets behind.
+ * The last call of main(). When the EAL is up, the process ends in this call: the EAL's interrupt
+ * thread closes all ports, so that no sockets of ports stay behind, and exits. On another thread,
+ * callbacks of ports could run at the same time: memif handles peers that connect and disconnect on
+ * the interrupt thread. After rte_eal_cleanup() or a destructor these callbacks would use freed
+ * memory. If the interrupt thread does not exit within 2 s, the process ends with open ports.
+ * @return @p code, when the EAL is not up
  */
 int eal_exit(int code);
 

@@ -18,8 +18,8 @@ int gnuplot_check_name(const char *file);
 bool gnuplot_is_installed(void);
 /**
  * Start gnuplot with the terminal and output that @p file requests, and a title (any text).
- * @return where the script goes; or NULL with errno set, which gnuplot_close() reports. A failure
- * leaves no empty file.
+ * @return where the script goes; or NULL with errno set, which gnuplot_close() reports. ENOPKG:
+ * gnuplot is not installed
  */
 FILE *gnuplot_open(const char *file, const char *title);
 /** Write a size for a label: "64 KiB". */
@@ -29,8 +29,10 @@ void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel);
 /** Colour number @p i, as "#0072B2": most people can distinguish them. */
 const char *gnuplot_colour(unsigned int i);
 /**
- * Wait for gnuplot, when the script is written. @param out  may be NULL
- * @return APP_OK, or an exit code after an error message
+ * Wait for gnuplot, when the script is written. A picture without content is removed if gnuplot
+ * fails.
+ * @param out  of gnuplot_open(); NULL: report its errno
+ * @return APP_OK, or APP_FAIL after an error message
  */
 int gnuplot_close(FILE *out, const char *file);
 

@@ -92,8 +92,9 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 const char *oob_peer_name(const struct oob *oob);
 
 /**
- * Send a message. The socket's buffer has space for it unless the peer has not read for seconds.
- * @return 0 or a negative error
+ * Send a message. Waits for space in the socket's buffer for 5 s at most.
+ * @return 0; -EMSGSIZE: @p length exceeds OOB_MAX; -ETIMEDOUT: the peer does not read; or another
+ *   negative error
  */
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length);
 
@@ -120,7 +121,7 @@ int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
 	     oob_idle_cb idle, void *arg);
 
-/** Wait until the peer calls this, too. @return 0, or as oob_recv() */
+/** Wait until the peer calls oob_barrier(), too. @return 0, or as oob_send() or oob_recv() */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
 /** Has BYE arrived, though it may not be taken yet? @return 1 with its code and text, else 0 */

@@ -102,16 +102,23 @@ static inline int peer_poll(struct peer *p)
 int peer_barrier(struct peer *p);
 
 /**
- * Send or wait for an out-of-band message while the lanes make progress. @return APP_OK or an exit
- * code
+ * Send an out-of-band message, by oob_send(): the lanes make no progress in the meantime.
+ * @return APP_OK or an exit code after an error message
  */
 int peer_send(struct peer *p, enum oob_type type, const void *data, size_t length);
+/**
+ * Wait for an out-of-band message of exactly @p length bytes, while the lanes make progress.
+ * @return APP_OK or an exit code after an error message
+ */
 int peer_recv(struct peer *p, enum oob_type type, void *data, size_t length);
 
-/** As peer_recv() for a message of any length up to *length, which becomes its length. */
+/** peer_recv() of a message of any length up to *length, which becomes its length. */
 int peer_recv_some(struct peer *p, enum oob_type type, void *data, size_t *length);
 
-/** Take an out-of-band message if it has arrived. @return APP_OK, an exit code, or -EAGAIN */
+/**
+ * Take an out-of-band message of exactly @p length bytes if it has been read by oob_poll().
+ * @return APP_OK; -EAGAIN: it has not; or an exit code after an error message
+ */
 int peer_take(struct peer *p, enum oob_type type, void *data, size_t length);
 
 /** The run has failed: keep the first exit code. @return that exit code */
@@ -121,9 +128,10 @@ int peer_fail(struct peer *p, int exit_code);
 int peer_fail_op(struct peer *p, const char *what, int status);
 
 /**
- * End: after success, flush and close the endpoint together with the peer. In all cases send BYE
- * with @p exit_code and take everything down.
- * @return the exit code for eal_exit()
+ * End: if both @p exit_code and p->exit_code are 0, flush and close the endpoints together with the
+ * peer. In all cases send BYE with the exit code, and take everything down.
+ * @return the exit code for eal_exit(): the first of @p exit_code, p->exit_code and that of the
+ * close that is not 0
  */
 int peer_end(struct peer *p, int exit_code);
 

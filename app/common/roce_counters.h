@@ -23,13 +23,13 @@ struct roce_counters {
 /* What a counter counts, or NULL: it is no counter of faults or of congestion. Static. */
 const char *roce_counter_text(const char *name);
 
-/* Read the known counters of each port of each device; a host without devices has none. */
+/* Read the known counters of each port of each device, at most ROCE_COUNTERS, in that order. */
 void roce_counters_read(struct roce_counters *c);
 
 /* Sort by name, then by device and port. */
 void roce_counters_sort(struct roce_counters *c);
 
-/* Print those that have grown, one line for each port. */
+/* Print counters that have grown. In the order of roce_counters_read() each port has one line. */
 void roce_counters_print(const struct roce_counters *before, const struct roce_counters *after);
 
 #endif /* COMMON_ROCE_COUNTERS_H */

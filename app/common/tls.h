@@ -25,13 +25,17 @@ int tls_open(const uint8_t key[TLS_KEY_LEN], int fd, bool server, struct tls **t
 /**
  * Continue the handshake, until it returns 0. Nothing of the peer is authentic before.
  * @param[out] events  with -EAGAIN: POLLIN or POLLOUT, to wait for
- * @return 0; -EAGAIN; -EACCES: the peer does not have the key; or another error of the connection
+ * @return 0; -EAGAIN; -EACCES: the peer does not have the key, or its bytes are no handshake;
+ * -ENOTSUP; or another error of the connection
  */
 int tls_handshake(struct tls *t, short *events);
 
-/** As send(2) and recv(2). @return bytes, 0 at the end of the connection, or a negative error */
+/** As send(2). @return bytes; -EAGAIN; -EPIPE: the connection has ended; or a negative error */
 ssize_t tls_send(struct tls *t, const void *data, size_t length);
-/** @return as tls_send(), and -EPROTO: these bytes are not from the peer */
+/**
+ * As recv(2). @return bytes; 0: the connection has ended; -EAGAIN; -EPROTO: the bytes are not from
+ * the peer; or another negative error
+ */
 ssize_t tls_recv(struct tls *t, void *data, size_t length);
 
 /** The socket stays open. NULL is allowed. */

@@ -22,8 +22,8 @@
 
 /** A stretch of time in which the capture lost records of an interface; by its own clock. */
 struct survey_hole {
-	uint64_t from, to, count;
-	uint16_t iface;
+	uint64_t from, to, count; /**< count: lost records */
+	uint16_t iface;           /**< UINT16_MAX = any */
 };
 
 struct survey_port {

@@ -58,9 +58,9 @@ struct dump_view {
 	struct dump_neighbour neighbour; /**< DUMP_ARP, DUMP_ND */
 	struct dump_icmp icmp;           /**< DUMP_OTHER: an error about a UDP packet */
 	/**
-	 * DUMP_RECORD, and DUMP_WRONG with a complete head; else NULL. With a record, @p body is
-	 * the message or the native operation, and @p hdr points to @p made. That is the header
-	 * that a DATA frame with this message would have; it is the same at both ends.
+	 * DUMP_RECORD; else NULL. With a record, @p body is the message or the native operation,
+	 * and @p hdr points to @p made, the header that a DATA frame with this message would have.
+	 * The records of both ends of a message have the same @p made.
 	 */
 	const struct weft_record_head *record;
 	struct weft_frame_hdr made;

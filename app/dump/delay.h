@@ -17,12 +17,12 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 		     uint64_t proved, uint32_t load);
 
 struct trace_delay {
-	int64_t before, after; /**< low quantiles, ns */
+	int64_t before, after; /**< ns: low quantiles of the delays, or the least delays */
 	uint64_t time;
 	bool of_path; /**< frames of other lanes were fast in that time, or it has a floor */
 };
 
-/** Did the path get longer? */
+/** Did the path get longer? @param[out] d  filled in if it did */
 bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
 
 #endif /* DUMP_DELAY_H */

@@ -10,6 +10,7 @@
 
 struct trace_pending *trace_pending_make(void);
 void trace_pending_free(struct trace_pending *p);
+/** Take a frame of flow @p f: record its sighting at the sender or at the receiver. */
 void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
 
@@ -23,7 +24,7 @@ void trace_fate_acked(struct trace *t, uint64_t number);
 /** Record the end of a run of lost frames; with @p open the captures have ended in it. */
 void trace_run_end(struct trace_flow *f, bool open);
 
-/** Judge frames that have waited long enough; with @p all, all frames. */
+/** Judge frames that have waited for TRACE_LOST_NS, or whose place is needed; with @p all, all. */
 void trace_fate_judge(struct trace *t, bool all);
 
 #endif /* DUMP_FATE_H */

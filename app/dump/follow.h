@@ -28,7 +28,7 @@ uint32_t follow_messages(struct trace *t, struct trace_flow *f, const struct dum
 /** The message of a link, or NULL: it has ended. */
 struct msg *link_msg(const struct trace_follow *fo, const struct msg_link *l);
 
-/** @return the counters of this lane's part of a message */
+/** @return the counters of this lane's part of a message; lanes beyond MSG_LANES share the last */
 struct msg_lane *msg_lane(struct msg *m, uint32_t flow, uint64_t time);
 
 /** Take a record of a native operation. */

@@ -37,7 +37,10 @@ struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port 
 /** Was the host silent at any time between these two? */
 bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
 
-/** The share of the time in which the host did not poll, by the progress blocks of its frames. */
+/**
+ * The share of the time, 0 to 1, in which the host did not poll, by the progress blocks of its
+ * frames: the greatest share of any of its flows.
+ */
 double trace_host_pauses(const struct trace *t, uint8_t file);
 
 /** The silence of the host at this time, or NULL. */

@@ -19,7 +19,7 @@ enum dump_opened {
 	DUMP_BAD_TAG, /**< changed on its way, or forged */
 };
 
-/** @return NULL: @p why names the file and the error */
+/** @return NULL: @p why has the error; also for a file without keys, or a build without sealing */
 struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len);
 
 /**

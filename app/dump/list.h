@@ -37,7 +37,7 @@ struct list {
 
 /** @return NULL: no memory */
 struct list *list_make(const struct dump_options *o, struct report *r);
-/** Take a message that has ended. @return whether the options select it */
+/** Take a message that has ended; --messages prints it. @return whether the options select it */
 bool list_take(struct list *l, const struct trace *t, const struct msg *m);
 
 /** Print the line of a message in the form that was requested. */

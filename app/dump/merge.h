@@ -51,7 +51,8 @@ bool merge_complain(const struct dump_file *file);
 
 /**
  * Write the selected frames of all captures to the file of the options.
- * @param w  its frames only; NULL = those of all messages. @return APP_OK or an exit code
+ * @param w  only frames of this message and their acknowledgements; NULL = all frames
+ * @return APP_OK or an exit code after an error message
  */
 int slice_write(struct merge *m, const struct msg_watch *w);
 

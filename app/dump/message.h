@@ -150,7 +150,7 @@ struct trace_follow {
 
 struct trace_follow *follow_make(void);
 void follow_free(struct trace_follow *fo);
-/** Watch the message of this number: keep its events. @return NULL: too many */
+/** Watch the message of this number: keep its events. @return NULL: MSG_WATCHED, or no memory */
 struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 
 /** "eager", "multi-eager", "rndv/pull", ... */
@@ -169,15 +169,18 @@ const struct msg_lane *msg_last_lane(const struct msg *m, uint64_t *by);
 
 struct msg *msg_begin(struct trace *t, uint32_t flow, uint64_t time);
 void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint64_t b);
-/** A message of this stream that has this name. */
+/** A message of the flow's stream that has this name, or NULL. */
 struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 		     uint64_t b);
-/** msg_find() in other streams that may belong to the same endpoint. */
+/**
+ * msg_find() in other streams that may belong to the same endpoint, among messages without their
+ * last byte. @param total  their length; 0 = any
+ */
 struct msg *msg_find_alike(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 			   uint64_t b, uint64_t total);
-/** A frame of the message was seen; ends it when it is complete. */
+/** A frame of the message was seen: end the message if it is complete, and no put or get. */
 void msg_touch(struct trace *t, struct msg *m, uint64_t time);
-/** End messages that have been idle for long; with @p all, end all. */
+/** End complete puts and gets that had no frame for 20 ms; with @p all, end all messages. */
 void msg_sweep(struct trace *t, bool all);
 
 #endif /* DUMP_MESSAGE_H */

@@ -25,7 +25,10 @@ void report_json(FILE *out, const struct report *r, const struct list *l);
 /** Lanes, a line for each direction. */
 void report_csv(FILE *out, const struct report *r);
 
-/** The name of a flow: the port of its sender, or if that has no capture, of its receiver. */
+/**
+ * The lane name of a flow, as "dpdk:0": that of its sender's interface, or if the sender has no
+ * capture, of its receiver's; "?" = neither has one.
+ */
 const char *report_lane_name(const struct report *r, const struct trace_flow *f);
 /** The flow, if it is the one of its lane that was seen first; else NULL. */
 const struct trace_flow *report_lane(const struct report *r, unsigned int flow);
@@ -36,6 +39,7 @@ struct report_conversation {
 };
 /** @return false: another flow represents the stream */
 bool report_conversation(const struct report *r, unsigned int flow, struct report_conversation *c);
+/** Average rate from the first frame to the last one, in 10^6 bytes a second. */
 double report_rate(const struct trace_flow *f);
 /** Bytes in flight on average, from the first frame until they changed last. */
 double report_flight(const struct trace_flow *f);

@@ -393,15 +393,16 @@ static inline bool trace_same_ports(const struct trace_flow *f, const struct tra
 
 /* ---- streams: flows in the same direction that are lanes of one endpoint */
 
+/** The flow that represents the stream of @p flow: the first one of the stream. */
 uint32_t stream_of(const struct trace *t, uint32_t flow);
 
-/** The flows are lanes of one endpoint, in the same direction. */
+/** Record that the flows are lanes of one endpoint, in the same direction. */
 void stream_join(struct trace *t, uint32_t a, uint32_t b);
 
-/** Could they be that, though no message names their endpoints? */
+/** May the flows be lanes of one endpoint? False if wire-up has named the endpoints of both. */
 bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
 
-/** A wire-up message of flow @p f. */
+/** Take a wire-up message of flow @p f: names of workers, and the endpoint of the flow. */
 void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
 
 /** The name of the sender, or (@p to) of the receiver of a flow. @return buf */

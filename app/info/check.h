@@ -8,7 +8,13 @@
 
 #include <stdint.h>
 
-/** @param host  of the other end; NULL: be that end. @return APP_OK or an exit code */
+/**
+ * Check the lanes to another host, and print a verdict.
+ * @param host  the other end, which waits; NULL: wait for a client at any address
+ * @param port  TCP port on which the other end, or this one, listens
+ * @return APP_OK: no fault was found; APP_FAIL: a fault was printed; APP_USAGE: @p host has no
+ * address
+ */
 int info_check(const char *host, uint16_t port);
 
 #endif /* INFO_CHECK_H */

@@ -19,12 +19,12 @@ struct check_probe {
 
 /** Open the sockets, and store their ports in @p mine. @return 0 or a negative error */
 int check_probe_open(struct check_probe *p, struct check_facts *mine);
-/** Send and receive for this time. */
+/** Look up the routes, send and receive for @p seconds, read the ARP table, and fill in @p seen. */
 void check_probe_run(struct check_probe *p, const struct check_facts *mine,
 		     const struct check_facts *theirs, double seconds, struct check_seen *seen);
 void check_probe_close(struct check_probe *p);
 
-/** Bytes of IP with which an interface is probed: its MTU, or the largest of a lane. */
+/** Bytes of IP with which an interface is probed: its MTU, at most 9216. */
 uint32_t check_probe_size(const struct check_iface *i);
 
 #endif /* INFO_CHECK_PROBE_H */

@@ -19,12 +19,12 @@ struct check_end {
  */
 enum check_fault {
 	CHECK_VERSION,  /**< the ends have different versions */
-	CHECK_NO_IFACE, /**< an end has no interface with an address */
+	CHECK_NO_IFACE, /**< an end has no interface that is up and has an IPv4 address */
 	CHECK_KINDS,    /**< the ends choose lanes of different kinds */
 	CHECK_ONE_WAY,  /**< UDP arrives in one direction only */
 	CHECK_BLOCKED,  /**< routes lead there, addresses are resolved, and UDP does not arrive */
 	CHECK_ARP,      /**< the address is in the own subnet, and no host answers for it */
-	CHECK_SUBNET,   /**< other subnets, and no route between them */
+	CHECK_SUBNET,   /**< no route leads from one to the other, as between subnets */
 	CHECK_MTU,      /**< frames of an interface's MTU do not arrive */
 	CHECK_FINE,
 };

@@ -43,8 +43,9 @@ struct iface_routes {
 };
 
 /**
- * @param sys  "/sys"
- * @return 0, -EINVAL (no interface's name), -ENODEV
+ * Read the data of an interface.
+ * @param sys  "/sys", or a copy of such a folder
+ * @return 0; -EINVAL: @p name is no valid name; -ENODEV: there is no such interface
  */
 int iface_facts_read(const char *sys, const char *name, struct iface_facts *facts);
 

@@ -5,7 +5,7 @@
  * raw lanes, Weft's own socket of any other (lib/answer.h). A process that has workers of both
  * kinds is in the list twice. Answers are untrusted text: each is cut to its field and made
  * printable.
- * Samples are the counters of all workers of these processes, at one time.
+ * Samples are the counters of all workers of these processes, read one after the other.
  */
 #ifndef INFO_QUERY_H
 #define INFO_QUERY_H
@@ -27,8 +27,8 @@ struct query_process {
 
 /**
  * Connect to the processes with the command /weft/workers, of the caller's user and of root. Any
- * user may have made the folders, so the listener's user comes from the kernel. Takes 10 s at most.
- * Removes the sockets of dead processes of the caller's user.
+ * user may have made the folders, so the listener's user comes from the kernel. After 10 s no
+ * further socket is tried. Removes Weft's sockets of dead processes of the caller's user.
  * @param pid       only this one; root may query processes of any user; 0 = all
  * @param switches  weft-switch too
  * @return number of entries; a process with two sockets has two
@@ -76,11 +76,11 @@ struct lanes {
 	char text[LANES_MAX][96]; /**< "ID dpdk:0 device" */
 };
 
-/** @return false: the process gave no answer */
+/** @return false: the process gave no answer, or a malformed one */
 bool lanes_take(struct query_process *p, struct lanes *lanes);
 /** Is lane @p i the first of its worker? */
 bool lanes_first(const struct lanes *lanes, unsigned int i);
-/** Read all counters of the processes, at most SAMPLES_MAX. */
+/** Read all counters of the processes' workers, at most SAMPLES_MAX. A weft-switch has none. */
 void samples_take(struct query_process *list, unsigned int n, struct samples *to);
 /** The counter of that name of the lane, or worker, of @p like; 0 where there is none. */
 double samples_value(const struct samples *s, const struct sample *like, const char *name);

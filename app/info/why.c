@@ -23,7 +23,7 @@
 
 /* ---- the kernel's times --------------------------------------------------------------------- */
 
-/* Times of the thread of a process that has used its CPU most. */
+/* Times of one thread of a process: the one that has used most CPU time. */
 struct host_times {
 	double cpu, waits; /* s: it ran; it could have run, and another process did */
 	double steal;      /* s: the hypervisor ran other machines on that CPU */

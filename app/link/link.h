@@ -258,9 +258,12 @@ void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len
 
 /* ---- frames: link/link.c ------------------------------------------------------------------- */
 
-/** Length of the Ethernet header with its VLAN tags; len when it is shorter. */
+/** Length of the Ethernet header with its VLAN tags; @p len if the frame ends before. */
 uint32_t sim_link_l2_len(const uint8_t *data, uint32_t len);
-/** Hash of the 5-tuple; of the addresses and the type where there is none. */
+/**
+ * Hash of the 5-tuple; of IP addresses and protocol where there are no ports; of the Ethernet
+ * header where there is no IP. After an IPv6 header any four bytes count as the ports.
+ */
 uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len);
 /**
  * Set "congestion experienced" in an ECN-capable IPv4 or IPv6 header; the IPv4 checksum follows.

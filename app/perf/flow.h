@@ -77,11 +77,12 @@ struct perf_run {
  */
 struct perf_remote {
 	uint64_t wrong; /**< messages received with other bytes or another length than sent */
-	uint64_t idle_peak, peak, hugetlb;
+	uint64_t idle_peak, peak, hugetlb; /**< bytes of memory; see struct sys_memory */
 	uint64_t flood_before,
-		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
-	uint64_t flood_late_ns; /**< tag_flood: time of the expected message */
-	uint64_t am_rndv;       /**< am_*: messages that came by rendezvous */
+		flood_peak; /**< tag_flood: resident bytes before it, and their peak */
+	/** tag_flood, measured by the client: from the expected message to its reply */
+	uint64_t flood_late_ns;
+	uint64_t am_rndv; /**< am_*: messages that came by rendezvous */
 	/** bytes received over each lane; bytes of native reads are counted only here */
 	uint64_t rx_bytes[PERF_MAX_LANES];
 };
@@ -114,8 +115,8 @@ struct perf_options {
 	unsigned int num_tests;
 	struct cli_sizes sizes;
 	uint64_t iters;  /**< 0 = as many as fit in `seconds` */
-	uint64_t warmup; /**< UINT64_MAX = chosen */
-	uint64_t window; /**< 0 = 1 for latencies, 32 for bandwidths */
+	uint64_t warmup; /**< iterations; UINT64_MAX = the program chooses */
+	uint64_t window; /**< of bandwidths; 0 = 32. Latencies always have 1 */
 	double seconds;
 	bool seconds_given;
 	uint32_t flags;
@@ -146,7 +147,7 @@ static inline bool perf_is_atomic(uint64_t test)
 	return test == PERF_FADD_LAT || test == PERF_CSWAP_LAT;
 }
 
-/** Is one operation outstanding at a time: a ping-pong, or an operation on remote memory? */
+/** Is one operation outstanding at a time: a ping-pong, get_lat, or an atomic? */
 static inline bool perf_is_latency(uint64_t test)
 {
 	return perf_is_ping_pong(test) || test == PERF_GET_LAT || perf_is_atomic(test);
@@ -157,13 +158,16 @@ static inline bool perf_is_am(uint64_t test)
 	return test == PERF_AM_LAT || test == PERF_AM_BW;
 }
 
-/** Does --sleep apply: do messages end all of its waits, and is sleeping of use? */
+/**
+ * Does --sleep apply? It applies to the tests of active messages and of tagged messages without
+ * tag_flood: there messages end all waits.
+ */
 static inline bool perf_can_sleep(uint64_t test)
 {
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
-/** Is the test a stream of messages in one direction? */
+/** Does PERF_F_REVERSE apply: is the test tag_bw or am_bw? */
 static inline bool perf_can_reverse(uint64_t test)
 {
 	return test == PERF_TAG_BW || test == PERF_AM_BW;
@@ -174,7 +178,7 @@ static inline bool perf_is_rma(uint64_t test)
 	return test >= PERF_PUT_LAT && test <= PERF_CSWAP_LAT;
 }
 
-/** Can the test run with this size? An atomic has 4 or 8 bytes; put_lat polls on the last byte. */
+/** Can the test run with this size? An atomic has 4 or 8 bytes, a put or get at least 1. */
 static inline bool perf_size_fits(uint64_t test, uint64_t size)
 {
 	if (perf_is_atomic(test))
@@ -192,8 +196,8 @@ static inline bool perf_is_raw(uint64_t test)
 /*
  * Times of iterations by the TSC, their distribution, and rates. They have the meaning of those of
  * ucx_perftest, so that they can be compared: "average" is since the last report, "overall" since
- * the start, and the first percentile is the median of the last 2048 times. p50, p99 and p99.9 are
- * of all times, from a histogram with buckets of a relative width of at most 1/64.
+ * the start, and the recent median is that of the last 2048 times. p50, p99 and p99.9 are of all
+ * times, from a histogram with buckets of a relative width of at most 1/64.
  */
 
 #define PERF_RECENT 2048u
@@ -272,7 +276,7 @@ struct perf_side {
 	bool open;                /**< the total may still rise */
 	bool fixed;               /**< the total rises by rounds */
 	uint64_t total;           /**< iterations that will be executed */
-	uint64_t margin;          /**< checks begin N iterations before the total */
+	uint64_t margin;          /**< perf_limit_look() is due this far before the total */
 	uint64_t rise;            /**< iterations of the last rise */
 	uint64_t seen;            /**< client: messages of a stream that the server has received */
 	uint64_t begin, deadline; /**< TSC */
@@ -306,13 +310,13 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index);
 /** Both ends call it before the first iteration, when the clock starts. */
 void perf_limit_begin(struct perf_side *side);
 
-/** Let the total rise by @p length iterations each time, for runs in rounds. */
+/** With a deadline: let the total rise by @p length iterations each time, for runs in rounds. */
 void perf_limit_rounds(struct perf_side *side, uint64_t length);
 
 /**
  * Client: raise the total. Server: take a total that the client has announced. Does not wait.
  * @param done  iterations begun here (at a receiver: received)
- * @return 0, or -ECANCELED when the run is over (the peer has the exit code)
+ * @return 0, or -ECANCELED: the run has failed, and side->peer->exit_code is set
  */
 int perf_limit_look(struct perf_side *side, uint64_t done);
 
@@ -355,7 +359,7 @@ struct perf_flow {
 	struct peer *peer;
 	const struct perf_run *run;
 	bool validate;
-	int error; /**< first failure, which ends the run */
+	int error; /**< a failure, which ends the run; negative, 0 = none */
 	uint64_t posted, out,
 		total;          /**< own operations: posted, outstanding, to be posted in all */
 	struct perf_slot *slot; /**< without -V only the first is used */
@@ -381,7 +385,7 @@ struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_
 /** Allocate memory, and touch its pages. @return NULL: no memory */
 void *perf_flow_memory(uint64_t length, int value);
 
-/** Register memory if the run has -z. @return 0 or a negative error */
+/** Register memory if the run has -z; else @p mem stays as it is. @return 0 or a negative error */
 int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
 		       struct weft_mem **mem);
 
@@ -403,7 +407,7 @@ void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, v
 /** The slow part of perf_flow_more(). */
 int perf_flow_wait_more(struct perf_flow *f, uint64_t done);
 
-/** Progress, checks and limits once. @return 0, or non-zero when the run is over */
+/** Make progress, and check the peer. @return 0, or a negative error: the run has failed */
 static inline int perf_flow_turn(struct perf_flow *f)
 {
 	return peer_poll(f->peer) ? -ECANCELED : f->error;
@@ -510,7 +514,10 @@ static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow 
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
 int perf_tag(struct perf_side *side);
 
-/** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
+/**
+ * Run tag_flood. Fills in @p remote: at the client flood_late_ns, at the server the other flood_*.
+ * @return APP_OK or an exit code
+ */
 int perf_flood(struct perf_side *side, struct perf_remote *remote);
 
 /** Run am_lat or am_bw. @p remote is filled by the server. @return APP_OK or an exit code */

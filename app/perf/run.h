@@ -21,8 +21,9 @@ struct perf_session {
 
 /**
  * Client: one run at both ends, with the figures in s->meter. @return APP_OK or an exit code
- * @param[in,out] side    the run at this end; sets side->run->id
- * @param[out]    remote  figures of the server
+ * @param[in,out] run     gets an id and, with a deadline, the number of iterations executed
+ * @param[in,out] side    this end of @p run; gets `wrong`
+ * @param[out]    remote  figures of the server; but flood_late_ns is of this end
  */
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
 		 struct perf_remote *remote);

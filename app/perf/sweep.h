@@ -61,7 +61,7 @@ static inline bool sweep_good(const struct sweep_point *pt)
 /**
  * A size at which one protocol overtakes another, between two neighbouring sizes: where the
  * straight lines through both points meet.
- * @return bytes, or -1 when they don't cross between @p a and @p b
+ * @return bytes; -1: they do not cross between @p a and @p b, or one of them lacks a time there
  */
 double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
 		      const char *to, bool predicted);

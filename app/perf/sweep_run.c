@@ -271,7 +271,7 @@ static int trials_of(struct perf_session *s, struct sweep_point *pt, const unsig
 
 	for (unsigned int r = 0; r < rounds && !ret; r++) {
 		for (unsigned int i = 0; i < num && !ret; i++) {
-			/* Alternate the order, so that each order is as frequent as the other. */
+			/* Alternate the order: a drift of the machine's speed favours none. */
 			struct sweep_proto *p = &pt->proto[which[r & 1 ? num - 1 - i : i]];
 
 			ret = trial(s, pt->size, p->name, iters, &seconds);

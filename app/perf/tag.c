@@ -53,7 +53,7 @@ static void apply_limit(struct flow *f)
 		f->rx_total = f->base.side->total;
 }
 
-/* Post the next receive into @p slot; repeat while its message has already arrived. */
+/* Post the next receive into @p slot. With repost, repeat while its message has already arrived. */
 static void post_recv(struct flow *f, struct perf_slot *slot)
 {
 	int ret;
@@ -143,7 +143,7 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* Progress, checks and limits once. @return 0, or non-zero when the run is over */
+/* Make progress, check the peer, probe with -U. @return 0, or a negative error: it has failed */
 static inline int flow_turn(struct flow *f)
 {
 	if (peer_poll(f->base.peer))

@@ -9,6 +9,7 @@
 #include "switch/switch.h"
 
 void sw_conn_init(struct sw_conn *c);
+/** Accept the clients that wait at memif's socket, and send each the first message. */
 void sw_conn_accept(struct sw *s, uint64_t now);
 
 /** Take a message of a connection that has no port yet, or of a port's connection. */
@@ -17,9 +18,10 @@ void sw_conn_event(struct sw *s, unsigned int port);
 
 /** End a port's connection, for any reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
+/** Close connections that have not sent the secret for 2 s, or their rings for 5 s. */
 void sw_half_expire(struct sw *s, uint64_t now);
 
-/** The length of two rings of the granted sizes, in bytes. */
+/** The maximum of a client's memory in bytes: two rings of the granted sizes, with buffers. */
 size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
 
 #endif /* APP_SWITCH_CLIENT_H */

@@ -11,10 +11,13 @@
 /** Start the control thread. @return APP_OK or an exit code after an error message */
 int sw_control_start(struct sw *s);
 
-/** Telemetry's commands, and SIGUSR1. */
+/** Register telemetry's commands, and let the control thread print counters after SIGUSR1. */
 void sw_report_start(struct sw *s);
 
-/** Print counters on standard output. By any thread but the forwarder at work. */
+/**
+ * Print counters on standard output. Takes the control thread's lock, so a forwarder that still
+ * forwards must not call it.
+ */
 void sw_report_print(struct sw *s);
 
 #endif /* APP_SWITCH_CONTROL_H */

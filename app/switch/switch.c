@@ -151,7 +151,7 @@ static int sw_uplink_open(struct sw *s, const char *name)
 	return eth_port_open(u->id, s->mtu, u->pool);
 }
 
-/* Describe it, with the MTU, for the first line of the output. */
+/* Describe the uplink and the MTU, for the first line of the output. */
 static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];

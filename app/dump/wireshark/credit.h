@@ -3,8 +3,8 @@
  * @file dump/wireshark/credit.h
  * What the sender of a direction of an endpoint may send, and what it has sent, over all lanes.
  * Wire-up names the endpoint of a connection, and has the first credit: without it in the capture
- * nothing is known. Both are kept for each interface of the capture, since captures of both ends
- * have all twice.
+ * nothing is known. Endpoints and credits are kept for each interface of the capture, since
+ * captures of both ends have every frame twice.
  */
 #ifndef DUMP_WIRESHARK_CREDIT_H
 #define DUMP_WIRESHARK_CREDIT_H

@@ -8,7 +8,7 @@
 
 #include <epan/packet.h>
 
-/** Of a lane frame, from the lane header on. @return the bytes dissected; 0: it is none */
+/** Dissect a lane frame, from the lane header on. @return the bytes dissected; 0: it is none */
 int dissect_lane(tvbuff_t *tvb, packet_info *pinfo, proto_tree *root, void *data);
 
 #endif /* DUMP_WIRESHARK_LANE_H */

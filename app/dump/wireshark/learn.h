@@ -16,10 +16,11 @@
 #include "core/wire_def.h"
 #include "core/wire_frame_def.h"
 
-/** A piece of a message: numbers of frames. */
+/** A piece of a message. */
 struct dissect_piece {
-	uint32_t first, before;
-	uint32_t nth; /**< which piece this is, from 1 on */
+	uint32_t first;  /**< number of the frame with the first piece */
+	uint32_t before; /**< number of the frame with the piece before; of the first: its own */
+	uint32_t nth;    /**< which piece this is, from 1 on */
 };
 
 /** What other frames show about a frame; numbers of frames are 0 without one. */
