@@ -313,7 +313,8 @@ static int ep_enable(struct wfi_ep *ep)
 		rc = start_receiving(ep);
 		if (rc == 0 && start_serving(ep) < 0) {
 			FI_WARN(&wfi_provider, FI_LOG_EP_CTRL,
-				"no thread: the endpoint does not listen at its source address\n");
+				"the endpoint does not listen at its source address: it has no "
+				"address, or no thread can be started (ulimit -u)\n");
 			wfi_name_close(ep->server); /* clients would wait for an answer */
 			ep->server = NULL;
 		}

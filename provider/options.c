@@ -239,14 +239,17 @@ static int set_lanes(const struct wfi_options *o, struct weft_config *config)
 	if (o->lanes) {
 		rc = weft_config_modify(config, "WEFT_LANES", o->lanes);
 		if (rc < 0)
-			complain("FI_WEFT_LANES=%s is not understood", o->lanes);
+			complain("FI_WEFT_LANES=%s is not understood: it is a list as WEFT_LANES",
+				 o->lanes);
 		return rc;
 	}
 	if (!o->job_lanes)
 		return wfi_job_on_one_host() ? set_default(config, "WEFT_LANES", "shm") : 0;
 	rc = set_default(config, "WEFT_LANES", o->job_lanes);
 	if (rc < 0)
-		complain("WEFT_LANES=%s of the job is not understood", o->job_lanes);
+		complain("WEFT_LANES=%s of the job (FI_WEFT_JOB_LANES) is not understood: set it "
+			 "where the job is started",
+			 o->job_lanes);
 	return rc;
 }
 

@@ -37,13 +37,13 @@ struct dump_frame {
 	uint8_t way;  /**< enum dump_way */
 	/** the keys of sealed frames; NULL = none are known */
 	struct dump_keylog *keylog;
-	uint64_t worker; /**< whose lane its interface is; 0 = not known */
+	uint64_t worker; /**< id of the worker whose lane its interface is; 0 = not known */
 	/**
-	 * ns: it was sent within this after its time, or the port polled within this before it;
-	 * UINT64_MAX = not known
+	 * How exact `time` is, ns. A sent frame left at most this after `time`; for a received
+	 * frame the port was polled at most this before `time`. UINT64_MAX = not known
 	 */
 	uint64_t within;
-	bool sockets; /**< as of its interface */
+	bool sockets; /**< its interface is of a lane over sockets (struct dump_iface) */
 	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 	/** in pcapng: a text about it, which has no end mark */
 	const char *comment;

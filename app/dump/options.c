@@ -330,7 +330,8 @@ int dump_options_read(struct dump_options *o, int argc, char **argv)
 		return APP_USAGE;
 	if (o->num_names >= 1 && o->num_names <= DUMP_FILES)
 		return APP_OK;
-	cli_error(o->num_names ? "more than %u captures" : "no capture: name one file, or up to %u",
+	cli_error(o->num_names ? "more than %u captures: name fewer files"
+			       : "no capture: name one file, or up to %u",
 		  DUMP_FILES);
 	return APP_USAGE;
 }

@@ -159,8 +159,9 @@ struct trace_flow {
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
 	/**
-	 * Times: frames that are late behind one later frame count once. A thread that moves to
-	 * another core leaves a burst behind in the kernel's queue of the first one.
+	 * The number of frames that have overtaken others: all frames that are late behind one
+	 * later frame count once. A thread that moves to another core leaves a burst behind in the
+	 * kernel's queue of the first core.
 	 */
 	uint64_t overtaken;
 	uint64_t first_lost, first_twice, first_late, first_changed;
@@ -168,7 +169,8 @@ struct trace_flow {
 	uint64_t overflowed;
 	/** frames that came, and that the receiver's capture lacks; that the sender's lacks */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
-	uint64_t holes, hole_lost, hole_ns; /**< runs of lost frames that are long enough */
+	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */
+	uint64_t holes, hole_lost, hole_ns;
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
 	uint32_t owed_frames;
 	uint64_t data_at;         /**< when its sender sent DATA last */
@@ -187,8 +189,8 @@ struct trace_flow {
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
 	struct trace_floors *floors;
-	bool alone; /**< only one end has a capture: fates are not judged */
-	uint64_t compared_from;
+	bool alone;             /**< only one end has a capture: fates are not judged */
+	uint64_t compared_from; /**< fates of frames before this time are not judged */
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
 	struct trace_slot series[TRACE_SERIES];
 	/* dump/trace.c */
@@ -213,7 +215,7 @@ struct trace_flow {
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
 	/** dump/flight.c: times in which this flow's sender did not poll, by its progress blocks */
 	uint64_t gap_ns, gaps;
-	uint16_t gap_total, gap_longest;
+	uint16_t gap_total, gap_longest; /**< in units of PROGRESS_UNIT */
 	/* dump/follow.c: operations that the sender has posted, by kind */
 	uint64_t natives[WEFT_RECORD_KINDS], native_bytes[WEFT_RECORD_KINDS];
 	uint32_t rx_frames; /**< capacity of the receiver's ring, from its HELLO; 0 = not seen */

@@ -12,7 +12,10 @@
 /** Print the first lines, at most 24; all with --all. */
 void verdict_text(FILE *out, const struct list *l);
 
-/** One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1". @return buf */
+/**
+ * One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1"; without a capture of this end only
+ * its address, or "?". @return buf
+ */
 const char *verdict_end(const struct report *r, const struct trace_flow *f, bool to, char *buf,
 			size_t size);
 /** Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or the file. @return buf */

@@ -13,7 +13,7 @@
  * @param host  the other end, which waits; NULL: wait for a client at any address
  * @param port  TCP port on which the other end, or this one, listens
  * @return APP_OK: no fault was found; APP_FAIL: a fault was printed; APP_USAGE: @p host has no
- * address
+ * address, or the name service fails
  */
 int info_check(const char *host, uint16_t port);
 

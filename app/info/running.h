@@ -24,7 +24,7 @@ bool info_is_running(const struct info_running *o);
 int info_show_check(const char *option, const char *value);
 /**
  * Do what the options request.
- * @param words  arguments of --capture or --recorder; "" = none
+ * @param words  arguments of --capture; "" = none
  * @return APP_OK or an exit code
  */
 int info_running(const struct info_running *o, const char *words);

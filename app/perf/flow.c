@@ -272,7 +272,8 @@ static int take_total(struct perf_side *s)
 			return -ECANCELED;
 		/* An announced total must not fall. */
 		if (le64toh(m.total) < s->total) {
-			cli_error("the client reduced the announced number of iterations");
+			cli_error("the client reduced the announced number of iterations; are both "
+				  "ends the same version?");
 			peer_fail(s->peer, APP_PEER);
 			return -ECANCELED;
 		}

@@ -150,7 +150,8 @@ static int agree(struct perf_raw *r)
 		return ret;
 	size = RTE_MIN(mine_size, le64toh(theirs.frame_size));
 	if (size < 2 * PERF_RAW_HEAD) {
-		cli_error("the peer's port carries frames of %llu bytes only",
+		cli_error("a port carries frames of %llu bytes only, here or at the peer: give it "
+			  "a larger MTU",
 			  (unsigned long long)size);
 		return peer_fail(p, APP_PEER);
 	}

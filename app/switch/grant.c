@@ -266,7 +266,7 @@ const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now)
 	if (user == geteuid())
 		return NULL;
 	if (sw_user_is_banned(s, user, now))
-		return "an eventfd of this user has blocked; wait 10 s";
+		return "an eventfd of this user was full or has blocked; wait 10 s";
 	for (i = 0; i < s->plan.ports; i++) {
 		if (!sw_port_is_taken(&s->port[i], now))
 			continue;

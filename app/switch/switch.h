@@ -41,7 +41,10 @@ struct sw_counters {
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
 	uint64_t farewells; /**< sent to it for processes that have ended */
-	/** received frames; FULL, and BAD and LONG of its buffers: frames to it */
+	/**
+	 * Dropped frames that were received from it. FULL, and BAD and LONG by a fault of its
+	 * receive buffers, also count frames to it
+	 */
 	uint64_t drop[SW_DROP_KINDS];
 };
 
