@@ -357,7 +357,10 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-/* The address of the node and the service that fi_getinfo() got, as source or as dest; or NULL. */
+/*
+ * The address of the node and the service that fi_getinfo() got: `source` with FI_SOURCE, else
+ * `dest`. The other one is NULL; without node and service both are.
+ */
 struct names {
 	const void *source, *dest;
 };

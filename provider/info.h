@@ -52,7 +52,10 @@
 /* Completions come in any order: 1.x calls it FI_ORDER_NONE, which is deprecated in 2.x. */
 #define WFI_COMP_ORDER 0
 
-/* At most this number of endpoints and shared receive contexts: addresses have a byte for it. */
+/*
+ * The maximum number of endpoints and shared receive contexts of a process: addresses have one byte
+ * for the number of an endpoint.
+ */
 #define WFI_ENDPOINTS 256
 /*
  * In bytes: the least size that an endpoint has, and the largest that it may request. Open MPI

@@ -19,7 +19,8 @@
 #include "provider/provider.h"
 
 #define FETCH_NS (5ull * WEFT_TCP_SECOND)
-#define REFUSED_NS (3ull * WEFT_TCP_SECOND) /* a server that is about to start */
+/* A refused connect is repeated for this time, since the server may be about to start. */
+#define REFUSED_NS (3ull * WEFT_TCP_SECOND)
 #define GREETING_LEN 8u
 
 static_assert(sizeof(WFI_NAME_GREETING) == GREETING_LEN + 1, "length of the greeting");

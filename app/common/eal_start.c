@@ -113,7 +113,7 @@ static bool need_no_port(const struct weft_config *config, bool *udp)
  */
 static const char small[] = "--no-huge -m 16 --no-pci --no-shconf --no-telemetry --log-level=error";
 
-/* The buffers of UDP lanes are the EAL's. Its sockets let weft-info find the process. */
+/* The EAL has the buffers of UDP lanes, and the telemetry socket by which weft-info finds it. */
 static const char for_udp[] = "--no-huge -m 512 --no-pci";
 
 static int start_text(const struct weft_config *config)

@@ -19,7 +19,8 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 struct trace_delay {
 	int64_t before, after; /**< ns: low quantiles of the delays, or the least delays */
 	uint64_t time;
-	bool of_path; /**< frames of other lanes were fast in that time, or it has a floor */
+	/** no host explains it: other lanes were fast then, or delays have a floor (delay.c) */
+	bool of_path;
 };
 
 /** Did the path get longer? @param[out] d  filled in if it did */

@@ -232,7 +232,7 @@ struct trace_gap {
 
 /** The polls of an interface or of a socket, as far as received frames show them: host.c. */
 struct trace_poll {
-	uint64_t worker; /**< that polls its interfaces in turn; 0 = not known */
+	uint64_t worker; /**< id of the worker that polls them; 0 = not known */
 	/* Of an interface. */
 	uint64_t time;   /**< of the newest frame */
 	uint64_t polled; /**< the poll that found it was at this time or later */

@@ -520,7 +520,7 @@ int perf_tag(struct perf_side *side);
  */
 int perf_flood(struct perf_side *side, struct perf_remote *remote);
 
-/** Run am_lat or am_bw. @p remote is filled by the server. @return APP_OK or an exit code */
+/** Run am_lat or am_bw. Sets @p remote->am_rndv. @return APP_OK or an exit code */
 int perf_am(struct perf_side *side, struct perf_remote *remote);
 
 /** Run put_*, get_*, fadd_lat or cswap_lat. @return APP_OK or an exit code */

@@ -264,7 +264,7 @@ void perf_raw_close(struct perf_raw *raw)
 #define SELDOM 255u        /* a mask of rounds or messages, for rare checks */
 #define ZCOPY_MIN 1024u    /* below, copying is cheaper than a second mbuf */
 #define RESEND_US 20000u   /* raw_lat: a message without a reply by then was lost */
-#define FIN_EVERY_US 1000u /* raw_bw: interval of FIN until its reply */
+#define FIN_EVERY_US 1000u /* interval of FIN until its reply */
 #define FIN_SECONDS 5u
 #define LINGER_US 20000u /* the last FIN_ACK may be lost */
 

@@ -385,7 +385,10 @@ void sw_grant_end(struct sw *s, unsigned int port)
 
 /* The two sockets, the key that outlives the switch, and the lock of the path. */
 
-/* No port is granted before: clients of the predecessor try to reconnect ten times a second. */
+/*
+ * A restarted switch grants no port for this time, in which clients of the predecessor reconnect:
+ * they try it ten times a second.
+ */
 #define RETURN_NS 1000000000ull
 /* Connections that wait until the control thread accepts them. */
 #define BACKLOG 1024

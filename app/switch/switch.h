@@ -166,7 +166,7 @@ struct sw {
 	bool granting;
 	bool no_files;        /* accept() failed */
 	uint64_t ticked;      /* time of the last check of timeouts */
-	uint64_t grants_from; /* no earlier grant: clients of the predecessor may reconnect */
+	uint64_t grants_from; /* no port is granted before this time (grant.c); 0 = no limit */
 	struct sw_conn half[SW_HALF_OPEN];
 	struct sw_user user[SW_USERS];
 	uint64_t lines, unlogged;

@@ -29,7 +29,7 @@ typedef bool found;
 
 #define UDP_PORT 9338
 #define HEAD ((uint32_t)sizeof(struct weft_record_head))
-/* In front of the immediate data of a packet of the network device of RoCE. */
+/* RoCE: the opcode of a send with immediate data; bytes and bits of these data. */
 #define SEND_ONLY_IMM 5
 #define IMM_LEN 4
 #define IMM_CONTROL 0x80000000u
