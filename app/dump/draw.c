@@ -17,7 +17,7 @@
 #include "dump/trace.h"
 #include "dump/verdict.h"
 
-/* Text in HTML and SVG. */
+/* Write text, escaped for HTML and SVG. */
 static void svg_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -109,7 +109,7 @@ static const char *svg_bytes(double bytes, char buf[24])
 	return buf;
 }
 
-/* A step of 1, 2 or 5 times a power of ten that divides the time in at most ten. */
+/* A step of 1, 2 or 5 times a power of ten that divides the time into at most ten parts. */
 static double step_of(double span)
 {
 	double power = pow(10, floor(log10(span / 10)));
@@ -151,7 +151,7 @@ enum { RATE, ROUND_TRIP, IN_FLIGHT };
 
 static const char *const colors[2] = {"#2b6cb0", "#2f855a"};
 
-/* The value of an interval; negative = there is none. */
+/* The value of an interval in a band; negative = there is none. */
 static double value_of(const struct trace_slot *s, unsigned int band)
 {
 	switch (band) {
@@ -175,7 +175,7 @@ static double most_of(const struct trace *t, unsigned int band)
 	return most;
 }
 
-/* The greatest value of a band, with its unit. */
+/* The greatest value of a band over all lanes, with its unit. @return buf */
 static const char *most_text(const struct trace *t, unsigned int band, double most, char buf[40])
 {
 	char text[24];
@@ -189,7 +189,7 @@ static const char *most_text(const struct trace *t, unsigned int band, double mo
 	return buf;
 }
 
-/* Neighbours with values are connected. */
+/* A line connects the values of neighbours; an interval without a value interrupts it. */
 static void curve(FILE *out, const struct trace *t, const struct trace_flow *f,
 		  const struct svg_scale *s, unsigned int band, double bottom, double most,
 		  const char *color)
@@ -214,7 +214,7 @@ static void curve(FILE *out, const struct trace *t, const struct trace_flow *f,
 	fputs(open ? "\"/>\n" : "", out);
 }
 
-/* Frames sent again, and lost ones, at the foot of the rate. */
+/* Bars at the bottom of the band of the rate: frames sent again, and lost ones. */
 static void marks(FILE *out, const struct trace *t, const struct trace_flow *f,
 		  const struct svg_scale *s, double bottom)
 {
@@ -232,7 +232,7 @@ static void marks(FILE *out, const struct trace *t, const struct trace_flow *f,
 	}
 }
 
-/* What an interval shows, as text under the mouse. */
+/* The text of ZONE intervals, which the mouse shows. */
 static void zone_text(FILE *out, const struct trace *t, const struct trace_flow *f, unsigned int at)
 {
 	struct trace_slot sum = {0};
@@ -340,7 +340,7 @@ void svg_lanes(FILE *out, const struct list *l)
 	fputs("</svg>\n", out);
 }
 
-/* ------------------------------------------------------------------ report for a browser */
+/* ---- report for a browser ------------------------------------------------------------------- */
 
 static const char head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
