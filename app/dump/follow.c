@@ -76,7 +76,10 @@ static uint64_t ref_of(const struct weft_wire_ref *ref)
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-/* The message of this name: of this stream, or of one that its fragments join to it now. */
+/*
+ * Find a message by its name in this stream; else find one like it in another stream, and join the
+ * two streams.
+ */
 static struct msg *named(struct reader *r, uint32_t flow, enum msg_key key, uint64_t a, uint64_t b,
 			 uint64_t total)
 {

@@ -127,7 +127,8 @@ static struct trace_anomaly *one_way(const struct trace *t, const struct trace_f
 	return fault_add(l, FAULT_BLACKHOLE_ONE_WAY, trace_index(t, f), f->in.file, r->from,
 			 "%" PRIu64 " frames lost in a row in %.3f ms; %s%s", r->count,
 			 fault_ms(r->to - r->from),
-			 other ? "the other way they come" : "nothing was sent the other way",
+			 other ? "frames were sent the other way"
+			       : "nothing was sent the other way",
 			 f->holes > 1 ? "; it is not the only such time" : "");
 }
 
@@ -143,7 +144,7 @@ static void hole(const struct trace *t, const struct trace_flow *f, const struct
 		a = fault_add(l, FAULT_LANE_DOWN, trace_index(t, f), f->in.file, r->from,
 			      "%" PRIu64
 			      " frames lost in a row, and the receiver, which was sending, "
-			      "sends nothing on this lane from then on",
+			      "sends no data on this lane from then on",
 			      r->count);
 	else if (g && is_hole(g) && left_at_once(t, f, g))
 		a = fault_add(l, FAULT_LANE_DOWN, trace_index(t, f), f->in.file, first,

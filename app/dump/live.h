@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/live.h
- * A report for each interval of captures that are being read: rates of lanes, and new faults.
+ * A report for each interval with frames, of captures that are being read: rates of lanes, and new
+ * faults. Intervals in a row without frames have one line.
  */
 #ifndef DUMP_LIVE_H
 #define DUMP_LIVE_H

@@ -190,7 +190,10 @@ static void learn_name(struct trace *t, const uint8_t *data, uint32_t len)
 	weft_text_copy(n->name, sizeof(n->name), data + sizeof(*a), a->name_len);
 }
 
-/* The first record of a REQ or ADDRESS is the address; its first fragment has the name. */
+/*
+ * The first record of a REQ or ADDRESS message is the worker's address. The first fragment of the
+ * message contains the worker's name.
+ */
 static void look_for_name(struct trace *t, const struct dump_msg *msg)
 {
 	const struct weft_wire_wireup *w = (const void *)msg->data;

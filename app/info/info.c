@@ -154,7 +154,8 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		printf("  note             its address is link-local: the lane reaches no network "
 		       "behind a router\n");
 	if (n > 1 && f->device[0])
-		printf("  note             a lane has one address: choose one of these\n");
+		printf("  note             it has several addresses, and a lane has one: set it by "
+		       "ip=\n");
 	if (n > 0 && !r->gateway)
 		printf("  note             no route over it has a gateway, so the lane reaches its "
 		       "own network only\n");

@@ -3,8 +3,9 @@
  * The datapath of tag_lat, tag_sync_lat, tag_bw and tag_bibw.
  *
  * Without -V all messages of a direction share one buffer, as in ucx_perftest. With -V each message
- * in flight has its own buffer, which is filled and compared. Receives are posted before their
- * messages, except with -U: then each message is probed for first, so that it is unexpected.
+ * in flight has its own buffer, which is filled and compared. Receives are posted in
+ * advance, up to the number of messages known so far. With -U each message is probed for first, so
+ * that it is unexpected.
  */
 
 #include <errno.h>

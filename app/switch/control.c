@@ -206,7 +206,7 @@ void sw_report_start(struct sw *s)
 {
 	reported = s;
 	signal(SIGUSR1, on_usr1);
-	/* Fails with --no-telemetry, which is no error. */
+	/* With --no-telemetry the commands are registered, but no socket serves them. */
 	rte_telemetry_register_cmd("/weft_switch/process", on_process,
 				   "Version of Weft. Takes no parameters.");
 	rte_telemetry_register_cmd("/weft_switch/ports", on_ports,

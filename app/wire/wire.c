@@ -143,7 +143,7 @@ static int change(struct wire *w, const char *line, char *answer, size_t len)
 		snprintf(answer, len, "the change is missing, e.g. loss=5%%");
 		return -EINVAL;
 	}
-	/* Change all of them or none. */
+	/* The command changes all selected links, or none if one change is invalid. */
 	for (i = first; i <= last; i++) {
 		for (dir = from; dir <= to; dir++) {
 			changed[i][dir] = w->pair[i].dir[dir].link;

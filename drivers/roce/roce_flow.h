@@ -245,8 +245,8 @@ static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s
  * Each end sends BYE, also in reply to that of the peer. It leaves
  *  - at once, when its own BYE is acknowledged and the peer's has arrived: both ends have finished;
  *  - soon, when one of the two is missing: the peer may not close at all, or has left already;
- *  - soon, when nothing was ever received from the peer: after a connection attempt that the other
- *    end has abandoned, no peer is left that could acknowledge BYE;
+ *  - soon, when no message was received from the peer and none was sent to it: after a connection
+ *    attempt that the other end has abandoned, no peer is left that could acknowledge BYE;
  *  - else when the device gives up.
  */
 

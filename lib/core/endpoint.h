@@ -102,8 +102,9 @@ struct weft_ep {
 	struct weft_ep_lane_info *lane_info; /* lane_room of them: most endpoints have one lane */
 	uint8_t lane_room;
 	/* connection layer */
-	double bcopy_bw; /* bytes/s, the slower end's; 0 = the peer did not report it */
-	int status;      /* the error with which it failed */
+	/* bytes/s, the slower end's; the own one if the peer reports none; 0 = not agreed yet */
+	double bcopy_bw;
+	int status; /* the error with which it failed */
 	/* the application created it (or adopted it); else the peer's connect did */
 	bool owned;
 	bool remote_closed;

@@ -17,7 +17,8 @@
 #define AGAIN_CLIMB 12u /* the part by which the window grows in a round of such a climb */
 /*
  * The rate of a flow with a share of s grows by 1 - s of what its window grows by, or by less. A
- * climb goes on while the rate grows by AGAIN_GROW of AGAIN_PARTS parts.
+ * climb goes on while the rate grows by at least AGAIN_GROW / AGAIN_PARTS of what the window grows
+ * by.
  */
 #define AGAIN_PARTS 16u
 #define AGAIN_GROW 9u

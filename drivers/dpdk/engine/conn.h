@@ -123,8 +123,9 @@ struct raw_mtu {
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
-	uint32_t pings; /* requests for an ACK since the last valid frame */
-	bool socket;    /* the peer's host reports when its process is gone */
+	/* keepalives and queries after hints since the last valid frame, sent or not */
+	uint32_t pings;
+	bool socket; /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
 	uint64_t doomed_at;    /* WEFT_PEER_TIMEOUT is over: the last check of other lanes */
 	uint64_t beat_at;      /* time of the last ALIVE frame */

@@ -93,7 +93,7 @@
 	  "Frames dropped: IP header wrong, with options, or a fragment.")                         \
 	X(RAW_DROP_BAD_MAGIC, "drop.bad_magic", "Frames dropped: not of Weft.")                    \
 	X(RAW_DROP_BAD_VERSION, "drop.bad_version", "Frames dropped: of another version of Weft.") \
-	X(RAW_DROP_BAD_TYPE, "drop.bad_type", "Frames dropped: unknown type or flags.")            \
+	X(RAW_DROP_BAD_TYPE, "drop.bad_type", "Frames dropped: invalid type, flags or contents.")  \
 	X(RAW_DROP_BAD_MESSAGE, "drop.bad_message",                                                \
 	  "Frames dropped: their messages do not fill the body.")                                  \
 	X(RAW_DROP_BAD_CSUM, "drop.bad_csum", "Frames dropped: wrong or missing checksum.")        \
@@ -189,7 +189,7 @@
 	X(RAW_TIME_WINDOW, "time.window_ns",                                                       \
 	  "ns in which the window (WEFT_WINDOW) or the number of buffers held frames back.")       \
 	X(RAW_TIME_PEER, "time.peer_ring_ns",                                                      \
-	  "ns in which a peer's receive ring had no room for more frames.")                        \
+	  "ns in which the limit of frames for a peer's receive ring held frames back.")           \
 	X(RAW_TIME_SILENT, "time.silent_ns",                                                       \
 	  "ns in which a peer that acknowledges nothing had used up its share of the buffers.")    \
 	X(RAW_TIME_PORT, "time.port_full_ns", "ns in which the port did not take frames.")         \
@@ -285,7 +285,7 @@ struct raw_wait {
 	uint8_t posts;    /* since the newest frame was opened */
 	uint16_t skip;    /* further intervals between progress calls in which no frame waits */
 	uint16_t back;    /* number of such intervals after the last late frame */
-	uint64_t skip_at; /* iface->now of the last one; it names the interval */
+	uint64_t skip_at; /* iface->now in the last interval that `skip` counted */
 	uint64_t at;      /* platform's time when the newest frame was opened; 0 = none waits */
 };
 

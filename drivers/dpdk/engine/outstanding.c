@@ -311,7 +311,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 /* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp)
 {
-	/* An open frame, which found the queue full, will have the next sequence. */
+	/* An open frame has messages that count, too. It gets the next sequence. */
 	*f = (struct raw_flush){.comp = comp, .seq = tx->next + (tx->open != NULL)};
 	STAILQ_INSERT_TAIL(&tx->flushes, f, link);
 }

@@ -255,8 +255,8 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 }
 
 /*
- * Bytes of the frame that the round trip was measured with. It is the newest acknowledged frame, if
- * that was sent when the echoed timestamp was taken; 0 = it was not.
+ * Bytes of the frame that the round trip was measured with: the newest acknowledged one. 0 = that
+ * frame has another timestamp than the echoed one, or took another path.
  */
 static uint32_t sample_size(const struct raw_iface *iface, const struct raw_tx *tx,
 			    const struct weft_frame_hdr *hdr)

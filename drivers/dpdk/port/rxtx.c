@@ -339,7 +339,10 @@ static void judge_trust(struct weft_port_intr *in, bool frames, uint32_t life)
 		in->blind = RTE_MIN(in->blind * 2, (uint64_t)BLIND_MOST);
 }
 
-/* The first rx_burst() after a sleep. */
+/*
+ * The first rx_burst() after intr_arm(). It delivers the frames that intr_arm() found; without such
+ * frames it polls, and judges the interrupt.
+ */
 static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct weft_port_intr *in = weft_port_of(fp)->intr;

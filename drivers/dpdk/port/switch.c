@@ -144,16 +144,23 @@ static bool makes_sense(const struct weft_switch_grant *g)
 static int read_grant(const char *path, int fd, struct weft_switch_grant *g, char *why,
 		      size_t why_len)
 {
-	ssize_t n = recv(fd, g, sizeof(*g), 0);
+	ssize_t n;
 
+	do
+		n = recv(fd, g, sizeof(*g), 0);
+	while (n < 0 && errno == EINTR);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return weft_port_fail(-ETIMEDOUT, why, why_len,
 				      "weft-switch at %s gives no answer in %d s", path, TIMEOUT_S);
 	if (n < 0)
-		return weft_port_fail(
-			-errno, why, why_len,
-			"weft-switch at %s ended the connection without an answer: %s", path,
-			strerror(errno));
+		return weft_port_fail(-errno, why, why_len,
+				      "the answer of weft-switch at %s cannot be received: %s",
+				      path, strerror(errno));
+	if (n == 0)
+		return weft_port_fail(-ECONNRESET, why, why_len,
+				      "weft-switch at %s ended the connection without an answer: "
+				      "its log has the reason",
+				      path);
 	if (n != (ssize_t)sizeof(*g) || g->magic != WEFT_SWITCH_MAGIC ||
 	    g->version != WEFT_SWITCH_VERSION || !is_text(g->text, sizeof(g->text)))
 		return weft_port_fail(-EPROTO, why, why_len,
