@@ -8,6 +8,7 @@
 #define ALLOW_EXPERIMENTAL_API
 
 #include "port/memif/relay.h"
+#include "memif/messages.h"
 #include "mock/fd_limit.h"
 
 #include <errno.h>
@@ -164,6 +165,45 @@ static void clients_of_a_server_without_memory_keep_one_descriptor(void **state)
 	close(pmd);
 }
 
+static void send_type(int fd, uint16_t type)
+{
+	struct weft_memif_message m = {.type = type};
+
+	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+}
+
+static void run_callbacks(void)
+{
+	for (unsigned int i = 0; i < num_registered; i++)
+		registered[i].fn(registered[i].arg);
+}
+
+/* The PMD would unmap the rings at once, in another thread than the one that polls them. */
+static void the_end_of_a_connection_does_not_reach_the_pmd(void **state)
+{
+	int server = listener(), pmd = socket(AF_UNIX, SOCK_SEQPACKET, 0), peer;
+	struct weft_memif_message m;
+	struct weft_memif_relay *r;
+
+	(void)state;
+	assert_int_equal(connect(pmd, (struct sockaddr *)&address, sizeof(address)), 0);
+	peer = accept(server, NULL, NULL);
+	assert_int_equal(weft_memif_relay_open(4, &name, &r), 0);
+	assert_int_equal(weft_memif_relay_started(r), 0);
+	send_type(peer, WEFT_MEMIF_HELLO);
+	run_callbacks();
+	assert_int_equal(recv(pmd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	assert_int_equal(m.type, WEFT_MEMIF_HELLO);
+	send_type(peer, WEFT_MEMIF_DISCONNECT);
+	run_callbacks();
+	assert_int_equal(recv(pmd, &m, sizeof(m), MSG_DONTWAIT), -1);
+	assert_true(weft_memif_relay_left(r));
+	weft_memif_relay_close(r);
+	close(peer);
+	close(pmd);
+	close(server);
+}
+
 /* A callback that stays registered would use the freed connection. */
 static void a_client_is_closed_without_memory(void **state)
 {
@@ -221,6 +261,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			clients_of_a_server_without_memory_keep_one_descriptor, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_end_of_a_connection_does_not_reach_the_pmd,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_client_is_closed_without_memory, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -26,7 +26,8 @@
 
 #define MESSAGE_MAX 512 /* bytes; memif's messages have 128 */
 #define FDS_MAX 4       /* descriptors of a message; memif's have one at most */
-#define BACKLOG 64      /* a client's connect() sleeps when the backlog is full */
+#define TYPE_DISCONNECT 8
+#define BACKLOG 64 /* a client's connect() sleeps when the backlog is full */
 
 /* One connection. It may exist for a short time after its port has ended it. */
 struct link {
@@ -171,15 +172,25 @@ static int find_socket(const struct weft_memif_name *name, int ours)
 
 /* ---- passing on ----------------------------------------------------------------------------- */
 
+/* Does the message end the connection? */
+static bool is_end(const char *data, size_t len)
+{
+	uint16_t type = 0;
+
+	memcpy(&type, data, RTE_MIN(len, sizeof(type)));
+	return type == TYPE_DISCONNECT;
+}
+
 /*
  * Pass on one message, and inform @p ring of it. @return 1 if there was one, 0 if there is none, or
  * an error: this end has closed.
  */
-static int pass_on(int from, int to, struct weft_memif_ring *ring)
+static int pass_on(int from, int to, struct weft_memif_ring *ring, bool to_pmd)
 {
 	char data[MESSAGE_MAX];
 	int fds[FDS_MAX];
 	ssize_t len = weft_foreign_fd_recv(from, data, sizeof(data), fds, FDS_MAX);
+	bool ended;
 	size_t i, n = 0;
 
 	if (len == -EAGAIN)
@@ -188,13 +199,16 @@ static int pass_on(int from, int to, struct weft_memif_ring *ring)
 		return len < 0 ? (int)len : -ECONNRESET;
 	while (n < FDS_MAX && fds[n] >= 0)
 		n++;
-	weft_memif_ring_message(ring, data, (size_t)len, fds, n);
+	/* The PMD would unmap the rings, while the thread that polls the port may use them. */
+	ended = to_pmd && is_end(data, (size_t)len);
+	if (!ended)
+		weft_memif_ring_message(ring, data, (size_t)len, fds, n);
 	/* A failure at the other end is detected there. */
-	if (to >= 0)
+	if (!ended && to >= 0)
 		weft_socket_send_fds(to, data, (size_t)len, fds, (unsigned int)n);
 	for (i = 0; i < n; i++)
 		weft_foreign_fd_close(fds[i]);
-	return 1;
+	return ended ? -ECONNRESET : 1;
 }
 
 /* ---- a connection --------------------------------------------------------------------------- */
@@ -240,7 +254,7 @@ static void on_peer(void *arg)
 {
 	struct link *l = arg;
 
-	if (l->peer < 0 || pass_on(l->peer, l->pmd, ring_of(l)) >= 0)
+	if (l->peer < 0 || pass_on(l->peer, l->pmd, ring_of(l), true) >= 0)
 		return;
 	close_peer(l);
 	notify_left(l);
@@ -249,7 +263,7 @@ static void on_peer(void *arg)
 static void on_pmd(void *arg)
 {
 	struct link *l = arg;
-	int rc = l->pmd < 0 ? 0 : pass_on(l->pmd, l->peer, ring_of(l));
+	int rc = l->pmd < 0 ? 0 : pass_on(l->pmd, l->peer, ring_of(l), false);
 
 	if (rc > 0)
 		l->pmd_is_there = true;
