@@ -188,11 +188,15 @@ static int dpdk_query(const struct weft_lane_conf *conf, weft_lane_resource_cb a
 		return 0;
 	}
 	err = start_eal(conf, why, sizeof(why));
-	if (err == 0)
-		err = request_switch_port(conf, why, sizeof(why));
 	if (err != 0) {
 		weft_error("dpdk: %s", why);
 		return err;
+	}
+	err = request_switch_port(conf, why, sizeof(why));
+	if (err != 0) {
+		weft_error("dpdk: %s", why);
+		/* Lanes over memif sockets do not need a switch that nothing names. */
+		return conf->switch_path && conf->switch_path[0] == '/' ? err : 0;
 	}
 	if (rte_eth_dev_count_avail() == 0 && weft_switch_place())
 		return add(arg, &(struct weft_lane_resource){.name = WEFT_SWITCH_RESOURCE});

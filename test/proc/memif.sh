@@ -268,8 +268,20 @@ check "the socket of a killed own server, with a client of net_memif" dead_serve
 port_of=([server]=pmd [client]=own)
 check "clients with own ports, killed at any time, at a server of net_memif" killed_clients
 check "a killed server of net_memif, with a client's own port" dead_servers_socket
+# dead_switch: a killed weft-switch has left its socket at the default place.
+dead_switch() {
+	local bind="import socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind('/run/weft/switch.sock')"
+	unshare -m bash -c 'mount -t tmpfs none /run && mkdir /run/weft && python3 -c "$1" &&
+		exec timeout 60 "$2" -L "dpdk:$3,role=server" -d' - "$bind" "$build/app/weft-info" \
+		"$dir/alone" >"$dir/check.log" 2>&1 &&
+		grep -q "no weft-switch listens there" "$dir/check.log"
+}
+
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 	port_of=([server]=own [client]=own)
+	check "own port: a dead switch hinders no lane" dead_switch
 	# @behaviour S23: a memif lane refuses peers of another user
 	check "own port: another user is no client" stranger_of_own_port
 	port_of=([server]=pmd [client]=pmd)
