@@ -69,9 +69,9 @@ def is_end(command):
     return re.search(r'\bweft-(perf|cat)\b', command) and 'weft-cat --help' not in command
 
 
-def bridges(command):
-    """It goes on until it is ended."""
-    return command.startswith('weft-wire')
+def serves(command):
+    """It goes on until it is ended. @return what it prints when it is ready, or None"""
+    return {'weft-wire': ' -> ', 'weft-switch': ' ports at '}.get(command.split()[0])
 
 
 def wait_for(path, words, process):
@@ -151,10 +151,15 @@ def run_commands(commands, directory, running):
             continue
         if NIC in command:
             command = "unshare -nm bash -c '%s%s'" % (WITH_NIC, command)
-        process = start(('exec ' if bridges(command) else '') + short(command), env, directory, log)
+        ready = serves(command)
+        if command.startswith('weft-switch'):
+            # Not the switch of this host.
+            env['WEFT_SWITCH'] = os.path.join(directory, 'switch.sock')
+            command += ' -p ' + env['WEFT_SWITCH']
+        process = start(('exec ' if ready else '') + short(command), env, directory, log)
         running.append(process)
-        if bridges(command):
-            if not wait_for(log, ' -> ', process):
+        if ready:
+            if not wait_for(log, ready, process):
                 return '%s\n%s' % (command, open(log).read())
             continue
         if is_end(command) and server is None:
