@@ -355,12 +355,12 @@ class Run:
         """The file that each process writes of itself; else, a command for it while the fault
         lasts, at both ends at once."""
         time.sleep(AFTER_S)
-        asked = [subprocess.Popen(
+        requests = [subprocess.Popen(
             [os.path.join(self.network.build, 'app', 'weft-info'), '--recorder', '--pid',
              str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for side, process in (('a', self.client), ('b', self.server))
             if process.poll() is None and not self.recorded(side)]
-        for process in asked:
+        for process in requests:
             process.wait(10)
 
     def keep_recorders(self):

@@ -4,13 +4,13 @@
  * What a process holds: verbs objects, files, memory.
  */
 
-#include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "mock/fd_limit.h"
 #include "roce_footprint.h"
 
 /*
@@ -37,19 +37,6 @@ static bool count_objects(struct footprint *f)
 	return pclose(p) == 0 && strstr(f->objects, " qp ") != NULL;
 }
 
-static unsigned int count_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	if (!dir)
-		return 0;
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* Bytes of address space, the heap's too. */
 static size_t count_mapped(void)
 {
@@ -68,7 +55,7 @@ bool footprint_take(struct footprint *f)
 {
 	struct mallinfo2 heap;
 
-	f->files = count_files();
+	f->files = count_fds();
 	if (!count_objects(f))
 		return false;
 	heap = mallinfo2();

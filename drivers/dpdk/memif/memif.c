@@ -168,7 +168,7 @@ static void try_connect(struct weft_mport *p)
 		return;
 	}
 	if (!is_trusted(p, fd)) {
-		/* It may have sent descriptors already, whose close() blocks. */
+		/* The peer may have sent descriptors whose close() blocks. */
 		weft_foreign_fd_close(fd);
 		return;
 	}
