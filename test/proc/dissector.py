@@ -304,8 +304,7 @@ def messages_of_shared_memory():
     with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
         path = os.path.join(folder, 'c.pcapng')
         subprocess.run([os.path.join(BUILD, 'test', 'unit', 'test_shm_worker')], check=True,
-                       env=dict(os.environ, WEFT_CAPTURE=path), stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+                       env=dict(os.environ, WEFT_CAPTURE=path), stdout=subprocess.DEVNULL)
         thinned(path)
         names = compare(path)
         missing = {'record', 'wireup', 'eager', 'rts', 'ats', 'native', 'put'} - names

@@ -114,7 +114,7 @@ several() {
 		"${on[@]}" address add 10.4.0.77/24 dev nic &&
 		says "lane +dpdk:$pci,ip=10.4.0.2/24,mtu=1500" \
 			"or +dpdk:$pci,ip=10.4.0.77/24,mtu=1500" \
-			"a lane has one address" "no route over it has a gateway"
+			"a lane has one: set it by ip=" "no route over it has a gateway"
 }
 
 several_hops() {
