@@ -30,6 +30,7 @@ class Weft(MesonPackage):
 
     depends_on("dpdk@22.11:", when="+dpdk")
     depends_on("libpcap", when="+dpdk")
+    depends_on("libmicrohttpd", when="+dpdk")
     depends_on("rdma-core", when="+roce")
     depends_on("libfabric@1.17:", when="+libfabric")
 
@@ -48,6 +49,9 @@ class Weft(MesonPackage):
             feature("libfabric"),
             # libipsec-mb, which it needs, has no recipe.
             "-Dseal=disabled",
+            # Spack hides no headers of the system's, so nothing is left to the build's choice.
+            "-Dprobes=disabled",
+            "-Dwireshark=disabled",
             "-Ddocs=disabled",
             "-Dtests=false",
             "-Dwireshark_plugins=%s" % self.prefix.lib.wireshark.plugins,
@@ -55,5 +59,4 @@ class Weft(MesonPackage):
 
     def setup_run_environment(self, env):
         if self.spec.satisfies("+libfabric"):
-            for folder in (self.prefix.lib.libfabric, self.prefix.lib64.libfabric):
-                env.append_path("FI_PROVIDER_PATH", folder)
+            env.append_path("FI_PROVIDER_PATH", self.prefix.lib.libfabric)
