@@ -81,6 +81,9 @@ has() {
 	done
 }
 
+dpkg-deb -f "$dir/libweft0_$version"_*.deb Depends | grep -q librte-mempool-ring ||
+	wrong "libweft0 does not require the driver of DPDK's pools"
+
 lib=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 has libweft0 "$lib/libweft.so.0"
 has libweft-dev "$lib/libweft.so" "$lib/pkgconfig/weft.pc" /usr/include/weft.h \
