@@ -3,7 +3,7 @@
 #
 # Runs a command of this tree in a Debian with only its base system, like a new machine.
 #
-#	devtools/fresh.sh [--new] SUITE COMMAND [ARGUMENT...]
+#	devtools/fresh.sh [--new] [--outside] SUITE COMMAND [ARGUMENT...]
 #
 #	SUITE	bookworm (Debian 12), trixie (13), ...; for example
 #		devtools/fresh.sh trixie devtools/test.sh
@@ -13,6 +13,8 @@
 # of the committed tree, which is the command's working directory. The run shares this machine's
 # kernel, network, /dev and hugepages. When the run ends or is interrupted, its processes, mounts
 # and files are removed; the next run removes those of a killed run. The exit code is the command's.
+# With --outside the command runs on this machine, in the same clone, and FRESH_ROOT is the
+# root folder of the new system: autopkgtest enters a system itself.
 #
 # WEFT_FRESH_DIR: the folder of systems and packages (default /var/cache/weft-fresh).
 # WEFT_FRESH_MIRROR: another mirror. WEFT_FRESH_LIMIT: seconds a command may take (default 7200).
@@ -30,6 +32,7 @@ fi
 cache=${WEFT_FRESH_DIR:-/var/cache/weft-fresh}
 limit=${WEFT_FRESH_LIMIT:-7200}
 new=
+outside=
 run=
 child=
 
@@ -57,10 +60,14 @@ make_base() {
 	exec 8>&-
 }
 
-# prepare_base ROOT: sets this machine's apt options for the mirror; no daemon starts in the base.
+# prepare_base ROOT: sets this machine's apt options for the mirror; no daemon starts in the base;
+# dpkg does not wait for the disk, since no run outlives the machine.
 prepare_base() {
 	apt-config dump Acquire | grep -iE '^Acquire::(https?|Check)' \
 		>"$1/etc/apt/apt.conf.d/90machine" || true
+	echo force-unsafe-io >"$1/etc/dpkg/dpkg.cfg.d/90machine"
+	# Translated descriptions are as much as the list of packages.
+	echo 'Acquire::Languages "none";' >>"$1/etc/apt/apt.conf.d/90machine"
 	printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
 	chmod 755 "$1/usr/sbin/policy-rc.d"
 }
@@ -172,6 +179,7 @@ clone_tree() {
 while [ $# -gt 0 ]; do
 	case $1 in
 	--new) new=1 ;;
+	--outside) outside=1 ;;
 	-h | --help) sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
 	-*) weft_die "no option '$1'; see --help" ;;
 	*) break ;;
@@ -210,10 +218,11 @@ rc=0
 # foreground process group.
 front=
 [ ! -t 0 ] || front=--foreground
+enter=(chroot "$run/root" sh -c 'cd /root/weft && exec "$@"' sh)
+[ -z "$outside" ] || enter=(env "FRESH_ROOT=$run/root" --chdir="$run/root/root/weft")
 env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
 	TERM="${TERM:-dumb}" \
-	setpriv --pdeathsig TERM timeout $front -k 10 "$limit" \
-	chroot "$run/root" sh -c 'cd /root/weft && exec "$@"' sh "$@" <&0 9>&- &
+	setpriv --pdeathsig TERM timeout $front -k 10 "$limit" "${enter[@]}" "$@" <&0 9>&- &
 child=$!
 wait $child || rc=$?
 child=

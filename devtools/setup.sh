@@ -6,8 +6,8 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test mpi mpitest mpich cluster debian rpm demo bench fuzz fresh arm64
-#			(default: build)
+#	GROUP		build test mpi mpitest mpich cluster debian rpm demo bench fuzz fresh clean
+#			arm64 (default: build)
 #
 # As root it installs only the missing packages; as another user it only lists them.
 # WEFT_NO_INSTALL=1 installs nothing. WEFT_HUGEPAGES=N requests N pages of 2 MiB (default 512), 0
@@ -58,14 +58,16 @@ weft_packages() {
 		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
 		fresh) printf '%s\n' debootstrap debian-archive-keyring git mount util-linux ;;
+		# The tests of the Debian packages, in systems that fresh.sh makes.
+		clean) printf '%s\n' autopkgtest ;;
 		arm64) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev:arm64 meson ninja-build \
 			pkgconf python3 git qemu-user-static \
 			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 \
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
 			"no package group called '$group'; there are build, test, mpi," \
-			"mpitest, mpich, cluster, debian, rpm, demo, bench, fuzz, fresh and" \
-			"arm64" ;;
+			"mpitest, mpich, cluster, debian, rpm, demo, bench, fuzz, fresh," \
+			"clean and arm64" ;;
 		esac
 	done | sort -u
 }

@@ -141,6 +141,13 @@ def fresh_sh_refuses_what_it_does_not_know():
                 WEFT_FRESH_LIMIT=limit)
 
 
+def check_clean_sh_refuses_what_it_does_not_know():
+    refused('a suite of Debian and a folder are needed', 'check-clean.sh', 'trixie')
+    for test in ('frob', ''):
+        refused("debian/tests has no test '%s'" % test, 'check-clean.sh', 'trixie', '/dev/null/x',
+                test)
+
+
 def arm64_sh_refuses_what_it_does_not_know():
     refused("arm64.sh: no option '--frob'; see --help", 'arm64.sh', '--frob')
     refused('arm64.sh: -k needs a pattern', 'arm64.sh', '--here', '-k')
@@ -489,7 +496,7 @@ def options_of_two_words_reach_meson_whole():
 
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
-         fresh_sh_refuses_what_it_does_not_know,
+         fresh_sh_refuses_what_it_does_not_know, check_clean_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
          the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it,
