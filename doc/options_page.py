@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """options_page.py PAGE PROGRAM: print the manual page with the options of the program.
 
-The program makes the list of options from its table (app/common/options.h). In the page the lines
+The program makes the list of options from its table (app/common/cli.h). In the page the lines
 from '.\\" OPTIONS:' to '.\\" OPTIONS END' are replaced by that list, and those from '.\\" OPTIONS
 COMMAND:' by the list of the program's COMMAND. The lines between them that follow
 '.\\" OPTION NAME' are added to the option --NAME.

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "common/options.h"
+#include "common/cli.h"
 #include "common/peer.h"
 
 /** Defaults, and the configuration from the environment. @return APP_OK or an exit code */

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "common/options.h"
 #include "dump/keylog.h"
 
 /* ---- values --------------------------------------------------------------------------------- */

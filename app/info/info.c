@@ -14,15 +14,12 @@
 
 #include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/options.h"
 #include "common/program.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/lane_opts.h"
 #include "drivers/dpdk/port/nic_state.h"
-#include "info/check.h"
+#include "info/commands.h"
 #include "info/iface_facts.h"
-#include "info/protocols.h"
-#include "info/running.h"
 
 /* ---- lane options --------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 #include "common/cli.h"
 #include "common/roce_counters.h"
-#include "info/metrics.h"
+#include "info/commands.h"
 #include "info/query.h"
 #include "weft.h"
 

@@ -9,8 +9,7 @@
 
 #include "common/cli.h"
 #include "common/gnuplot.h"
-#include "common/options.h"
-#include "info/protocols.h"
+#include "info/commands.h"
 #include "weft_plan.h"
 
 /* ---- the graph ------------------------------------------------------------------------------ */

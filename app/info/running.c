@@ -6,10 +6,8 @@
 #include <time.h>
 
 #include "common/cli.h"
-#include "info/metrics.h"
+#include "info/commands.h"
 #include "info/query.h"
-#include "info/running.h"
-#include "info/why.h"
 
 /* ---- rates of processes, each second -------------------------------------------------------- */
 

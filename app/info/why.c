@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "info/why.h"
+#include "info/commands.h"
 
 #include <dirent.h>
 #include <stdarg.h>

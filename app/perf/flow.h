@@ -509,7 +509,7 @@ static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow 
 	return post(f) ? 0 : -ECANCELED;
 }
 
-/* ---- the datapaths: perf/tag.c, perf/am.c, perf/rma.c */
+/* ---- the datapaths: perf/tag.c, perf/am.c, perf/rma.c, perf/raw.c */
 
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
 int perf_tag(struct perf_side *side);
@@ -525,5 +525,26 @@ int perf_am(struct perf_side *side, struct perf_remote *remote);
 
 /** Run put_*, get_*, fadd_lat or cswap_lat. @return APP_OK or an exit code */
 int perf_rma(struct perf_side *side);
+
+/*
+ * raw_lat and raw_bw: the performance of a lane's port without the lane's protocol. Port code,
+ * frame sizes and header bytes are those of a lane; frames are sent in bursts. The sender copies
+ * each payload into frames once (or passes external buffers to the port, where a lane would). The
+ * receiver copies it once into a user buffer. There are no windows and no acknowledgements: raw_bw
+ * counts received bytes, and raw_lat repeats a message that gets no reply.
+ */
+struct perf_raw;
+
+/** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
+int perf_raw_open(struct peer *p, struct perf_raw **raw);
+/**
+ * Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code
+ */
+int perf_raw_connect(struct perf_raw *raw);
+/** Close the port. NULL is allowed. */
+void perf_raw_close(struct perf_raw *raw);
+
+/** Run raw_lat or raw_bw. @return APP_OK or an exit code */
+int perf_raw_run(struct perf_raw *raw, struct perf_side *side);
 
 #endif /* APP_PERF_FLOW_H */

@@ -17,7 +17,6 @@
 #include "drivers/dpdk/port/ethdev.h"
 #include "drivers/dpdk/port/lane_opts.h"
 #include "perf/flow.h"
-#include "perf/raw.h"
 
 /*
  * Bytes in front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header.

@@ -7,7 +7,6 @@
 #define APP_PERF_RUN_H
 
 #include "perf/flow.h"
-#include "perf/raw.h"
 
 struct perf_session {
 	const struct perf_options *opts;

@@ -23,7 +23,7 @@
 #include "switch/grant.h"
 #include "switch/pump.h"
 #include "switch/switch.h"
-#include "switch/threads.h"
+#include "switch/control.h"
 
 /* ---- the memory of a client ----------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 #include "switch/grant.h"
 #include "switch/pump.h"
 #include "switch/switch.h"
-#include "switch/threads.h"
+#include "switch/control.h"
 
 /* ---- users ---------------------------------------------------------------------------------- */
 

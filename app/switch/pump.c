@@ -9,7 +9,7 @@
 
 #include "switch/pump.h"
 #include "switch/switch.h"
-#include "switch/threads.h"
+#include "switch/control.h"
 
 /* ---- hand-over of rings --------------------------------------------------------------------- */
 

@@ -24,7 +24,6 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "common/eth_port.h"
-#include "common/options.h"
 #include "drivers/dpdk/frame/arp.h"
 #include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
@@ -34,7 +33,6 @@
 #include "switch/grant.h"
 #include "switch/pump.h"
 #include "switch/switch.h"
-#include "switch/threads.h"
 #include "weft.h"
 
 /* ---- the uplink ----------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  *  switch.c   options, addresses, the uplink, and start
  *  grant.c    which process gets a port, and until when; users and their limits
  *  client.c   memif's control messages; the memory of a client, until the forwarder can rely on it
- *  control.c  the control thread: events of all sockets, time limits, and counters as output
- *  threads.c  start of threads, wake-up of clients that sleep, closing of their descriptors
+ *  control.c  the control thread: events of all sockets, time limits, and counters as output; start
+ *             of threads, wake-up of clients that sleep, closing of their descriptors
  *  forward.c  the destination of a frame, and whether its sender may send it; memif's rings
  *  pump.c     the forwarder: takes over checked rings, and carries frames
  *
@@ -122,7 +122,7 @@ struct sw_handover {
 	atomic_uint_fast64_t broken; /**< ports with an invalid index in a ring */
 };
 
-/** Between forwarder, wake-up thread and control thread (threads.c). */
+/** Between forwarder, wake-up thread and control thread (control.c). */
 struct sw_wakeups {
 	atomic_uint_fast64_t wanted;        /**< ports to be woken */
 	atomic_uint_fast64_t full, blocked; /**< ports whose eventfd did not take the wake-up */

@@ -16,7 +16,6 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "common/eth_port.h"
-#include "common/options.h"
 #include "drivers/dpdk/compat.h"
 #include "drivers/dpdk/port/eal.h"
 #include "weft.h"

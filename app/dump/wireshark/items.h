@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/wireshark/items.h
- * Items of Wireshark's tree, by the tables of dump/shapes.h.
+ * Items of Wireshark's tree, and the fields and the expert information that the plugin registers.
+ * Most are those of the tables of dump/shapes.h, and are named as in weft-dump's JSON.
  */
 #ifndef DUMP_WIRESHARK_ITEMS_H
 #define DUMP_WIRESHARK_ITEMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include <epan/expert.h>
 #include <epan/packet.h>
 
 #include "dump/shapes.h"
@@ -32,7 +35,6 @@ proto_tree *dissect_items_add(proto_tree *tree, const struct dump_shape *s, stru
 			      const char *text);
 
 /**
- * One message.
  * @param p       its bytes after the head
  * @param len     its length, of which the capture may have less
  * @param pieces  number of pieces (dissect_is_piece()) in the frame up to this message
@@ -48,5 +50,28 @@ const char *dissect_items_read(uint8_t id, struct dissect_part p, uint64_t conn)
 
 /** A number that is in no byte of the packet. */
 void dissect_items_number(proto_tree *tree, const int *field, uint32_t number);
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+/** Numbers that Wireshark has given to what belongs to no shape. */
+struct dissect_ids {
+	int weft, record; /**< protocols */
+	int tree;         /**< the state of trees: open or closed */
+	int *text, *name, *driver, *word, *crc, *flag[DUMP_FLAGS];
+	int *again, *twice, *first, *before, *nth, *missing, *answer, *question, *response, *stream;
+	expert_field e_again, e_twice, e_reset, e_wrong, e_search, e_moved, e_missing, e_silent,
+		e_credit, e_spent;
+};
+
+extern struct dissect_ids dissect_ids;
+
+/** The name of the value of the shape's field at an offset, or NULL. */
+const char *dissect_word(const struct dump_shape *shape, size_t offset, uint64_t value);
+
+/** The shape of messages and records whose number is unknown. */
+extern const struct dump_shape dissect_unknown;
+
+/** Register protocols, fields and expert information: once, before any packet. */
+void dissect_fields_register(void);
 
 #endif /* DUMP_WIRESHARK_ITEMS_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/wireshark/learn.h
- * What the plugin keeps of earlier frames: connections, sequences, questions, pieces of messages.
+ * What the plugin keeps of earlier frames: connections, sequences, questions, pieces of messages,
+ * credit.
  * Wireshark dissects all frames once in order, and then again in any order, so a frame is learned
  * on the first pass only. What is known of a frame then stays with the frame.
  */
@@ -35,15 +36,6 @@ struct dissect_note {
 
 /** @return NULL: nothing is known */
 struct dissect_note *dissect_note(packet_info *pinfo);
-/** The note of the frame, which is made if there is none. */
-struct dissect_note *dissect_note_make(packet_info *pinfo);
-
-/** A map by bytes, which is emptied with each capture. */
-wmem_map_t *dissect_map(void);
-/** A map by bytes that ends with the capture. */
-wmem_map_t *dissect_map_of_file(void);
-/** The entry of a key. @param size  of an entry that is made of zeros; 0: none is made. */
-void *dissect_map_entry(wmem_map_t *map, const void *key, uint32_t key_len, size_t size);
 
 /**
  * Where a frame was captured: interface and direction. Captures of both ends in one file have each
@@ -70,6 +62,23 @@ bool dissect_is_piece(uint8_t id);
  * @param conn  the connection, or what takes its place
  */
 void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, uint64_t conn);
+
+/* ---- credit --------------------------------------------------------------------------------- */
+
+/*
+ * What the sender of a direction of an endpoint may send, and what it has sent, over all lanes.
+ * Wire-up names the endpoint of a connection, and has the first credit: without it in the capture
+ * nothing is known. Endpoints and credits are kept for each interface of the capture, since
+ * captures of both ends have every frame twice.
+ */
+
+/**
+ * The messages of a DATA frame that is there for the first time.
+ * @param place  dissect_place()
+ * @param body   @p len bytes of messages
+ */
+void dissect_learn_credit(packet_info *pinfo, uint32_t place, const struct weft_frame_hdr *hdr,
+			  const uint8_t *body, uint32_t len);
 
 void dissect_learn_register(void);
 

@@ -11,14 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "info/check_probe.h"
-#include "info/check_verdict.h"
-
-/* The verdict needs no sockets, only this rule. */
-uint32_t check_probe_size(const struct check_iface *i)
-{
-	return i->mtu < 9216 ? i->mtu : 9216;
-}
+#include "info/check_facts.h"
 
 static struct check_end here, there;
 

@@ -132,40 +132,6 @@ static void size_text_reads_back(void **state)
 	assert_string_equal(cli_size_text(1ull << 32, buf, sizeof(buf)), "4G");
 }
 
-/* Run getopt over @p words from the start; the option found, or '?'. */
-static int first_option(const char *word, const char *value)
-{
-	static const struct option longs[] = {{"size", required_argument, NULL, 's'},
-					      {"final", no_argument, NULL, 'f'},
-					      {"big", required_argument, NULL, 300},
-					      {0}};
-	char *argv[] = {(char *)(uintptr_t) "prog", (char *)(uintptr_t)word,
-			(char *)(uintptr_t)value, NULL};
-
-	optind = 0;
-	return cli_getopt(value ? 3 : 2, argv, ":s:f", longs);
-}
-
-/* @behaviour X1 */
-static void wrong_options_are_named(void **state)
-{
-	(void)state;
-	assert_int_equal(first_option("-s", "8"), 's');
-	assert_int_equal(first_option("--big", "8"), 300);
-	assert_int_equal(first_option("-x", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "'-x'"));
-	assert_int_equal(first_option("--nonsense", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "'--nonsense'"));
-	assert_int_equal(first_option("-s", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "'-s' needs a value"));
-	assert_int_equal(first_option("--size", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "'--size' needs a value"));
-	assert_int_equal(first_option("--big", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "'--big' needs a value"));
-	assert_int_equal(first_option("--final=3", NULL), '?');
-	assert_non_null(strstr(cli_last_error(), "takes no value"));
-}
-
 static void splits(const char *text, const char *host, uint16_t port)
 {
 	char buf[32];
@@ -229,7 +195,6 @@ int main(void)
 		cmocka_unit_test(lists_and_ranges_of_sizes),
 		cmocka_unit_test(malformed_lists_leave_nothing),
 		cmocka_unit_test(size_text_reads_back),
-		cmocka_unit_test(wrong_options_are_named),
 		cmocka_unit_test(hosts_may_have_a_port),
 		cmocka_unit_test(sentences_cannot_command_a_terminal),
 	};

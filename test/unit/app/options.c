@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "app/common/cli.h"
-#include "app/common/options.h"
 #include "weft.h"
 
 struct own {
@@ -108,7 +107,11 @@ static void wrong_options_are_named(void **state)
 	assert_int_equal(parse(&o, "--loud=3"), APP_USAGE);
 	assert_non_null(strstr(cli_last_error(), "takes no value"));
 	assert_int_equal(parse(&o, "-n"), APP_USAGE);
-	assert_non_null(strstr(cli_last_error(), "needs a value"));
+	assert_non_null(strstr(cli_last_error(), "'-n' needs a value"));
+	assert_int_equal(parse(&o, "--count"), APP_USAGE);
+	assert_non_null(strstr(cli_last_error(), "'--count' needs a value"));
+	assert_int_equal(parse(&o, "--a-name-that-is-long"), APP_USAGE);
+	assert_non_null(strstr(cli_last_error(), "'--a-name-that-is-long' needs a value"));
 	assert_int_equal(parse(&o, "--print-options html"), APP_USAGE);
 	assert_non_null(strstr(cli_last_error(), "manual or completion"));
 }

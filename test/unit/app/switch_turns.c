@@ -15,7 +15,7 @@
 
 #include "switch/pump.h"
 #include "switch/switch.h"
-#include "switch/threads.h"
+#include "switch/control.h"
 
 #define LOG2 8
 #define SLOTS (1u << LOG2)
