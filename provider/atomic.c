@@ -4,8 +4,6 @@
  * is contiguous in all of them is one atomic of Weft. The operation ends with the last of these.
  */
 
-#include "provider/atomic.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <sys/queue.h>
 
 #include "base/container.h"
-#include "provider/domain.h"
+#include "provider/process.h"
 #include "weft.h"
 
 /* ------------------------------------------------------------------ peers */

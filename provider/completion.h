@@ -8,7 +8,6 @@
 
 #include <sys/queue.h>
 
-#include "provider/domain.h"
 #include "provider/process.h"
 
 /* ------------------------------------------------------------------ completion queues */
@@ -128,7 +127,7 @@ struct wfi_event;
 struct wfi_eq {
 	struct fid_eq eq;
 	unsigned int refs;       /**< address vectors and endpoints */
-	unsigned int generation; /**< generation of the process: domain.h */
+	unsigned int generation; /**< generation of the process that opened it */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
 	STAILQ_HEAD(, wfi_event) events;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "provider/ep.h"
+#include "provider/op.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/atomic.h"
 #include "provider/completion.h"
 #include "provider/info.h"
 #include "provider/message.h"
 #include "provider/name.h"
-#include "provider/op.h"
 #include "provider/process.h"
 #include "provider/rma.h"
 

@@ -4,17 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/atomic.h"
 #include "provider/av.h"
 #include "provider/completion.h"
-#include "provider/domain.h"
-#include "provider/ep.h"
 #include "provider/info.h"
-#include "provider/lock.h"
 #include "provider/op.h"
-#include "provider/options.h"
 #include "provider/process.h"
 #include "provider/provider.h"
+#include "provider/rma.h"
 
 /* ------------------------------------------------------------------ children of fork() */
 
@@ -124,7 +120,7 @@ static enum wfi_thread thread_of(const struct fi_info *info)
 								      : WFI_THREAD_WATCH;
 }
 
-/* Enable alone mode (lock.h) for a single domain with serialized calls and no WFI_THREAD_AUTO. */
+/* Enable alone mode for a single domain with serialized calls and no WFI_THREAD_AUTO. */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();

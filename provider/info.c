@@ -13,7 +13,6 @@
 
 #include "provider/av.h"
 #include "provider/name.h"
-#include "provider/options.h"
 #include "provider/provider.h"
 
 /* Does an attribute request nothing, or at most what is offered? */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/domain.h"
 #include "provider/info.h"
 #include "provider/op.h"
 #include "provider/process.h"

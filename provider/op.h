@@ -14,7 +14,6 @@
 
 #include "provider/av.h"
 #include "provider/completion.h"
-#include "provider/domain.h"
 #include "provider/provider.h"
 #include "weft.h"
 
@@ -66,6 +65,13 @@ static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
 	return container_of(ep, struct wfi_ep, ep);
 }
 
+/* Opening (ep.c); also of shared contexts: fi_stx_context(), fi_srx_context(). */
+int wfi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+int wfi_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
+		 void *context);
+int wfi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **srx,
+		 void *context);
+
 /**
  * Give an endpoint, or a shared receive context, a number. Locked. @return 0, or -FI_EMFILE: all
  * WFI_ENDPOINTS numbers are in use
@@ -114,6 +120,22 @@ struct wfi_op {
 };
 
 extern const struct weft_datatype wfi_iov_type;
+
+/** A memory region. The descriptor for sends and receives is the region itself. */
+struct wfi_mr {
+	struct fid_mr mr;
+	struct wfi_domain *domain;
+	struct weft_mem *mem;
+	uint64_t key;            /**< Weft's key of the region */
+	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
+	LIST_ENTRY(wfi_mr) counted; /**< in the list of regions with such a counter */
+};
+
+/** The registration of a descriptor; NULL for none. */
+static inline struct weft_mem *wfi_mr_mem(void *desc)
+{
+	return desc ? ((struct wfi_mr *)desc)->mem : NULL;
+}
 
 /** An operation with the arguments of its call: of any kind, and of any of its forms. */
 struct wfi_post {

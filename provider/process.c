@@ -3,6 +3,7 @@
 #include "provider/process.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,13 +23,151 @@
 #include "base/thread.h"
 #include "provider/provider.h"
 
+/* ------------------------------------------------------------------ the lock */
+
+struct wfi_lock wfi_the_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static long membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0);
+}
+
+/*
+ * With the mutex: wait until a thread that took the lock by a store releases it. Afterwards threads
+ * take the lock by the mutex only.
+ */
+static void exclude(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	/*
+	 * Acquire: if wfi_lock_shared() has set it to false, this thread sees `inside` of the
+	 * thread that called it, which may hold the lock by a store.
+	 */
+	if (atomic_load_explicit(&l->alone, memory_order_acquire)) {
+		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
+		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	}
+	/* Acquire: changes that a thread made inside are visible. */
+	while (atomic_load_explicit(&l->inside, memory_order_acquire))
+		sched_yield();
+	l->by_store = false;
+	l->wanted = false;
+}
+
+void wfi_lock_any(void)
+{
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	exclude();
+}
+
+/*
+ * Another thread may enable alone mode while this one waits for the mutex. Then no other thread is
+ * inside, because in this mode one thread alone takes the lock by a store.
+ */
+void wfi_lock_slow(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	pthread_mutex_lock(&l->mutex);
+	/* Acquire: as in exclude(). */
+	if (!atomic_load_explicit(&l->alone, memory_order_acquire))
+		while (atomic_load_explicit(&l->inside, memory_order_acquire))
+			sched_yield();
+	l->by_store = false;
+}
+
+/* With the mutex: has a thread been started, and not been joined? */
+static bool has_thread;
+static pthread_t registrar;
+
+/* Enable alone mode, if that is wanted and possible. With the mutex. */
+static void enable(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	if (l->wanted && l->registered)
+		/*
+		 * Release: a thread that takes the lock by a store sees changes made with the
+		 * mutex.
+		 */
+		atomic_store_explicit(&l->alone, true, memory_order_release);
+}
+
+static void *register_process(void *arg)
+{
+	bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	wfi_the_lock.registered = registered;
+	enable();
+	pthread_mutex_unlock(&wfi_the_lock.mutex);
+	return arg;
+}
+
+void wfi_unlock_alone(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	l->wanted = true;
+	/* With one thread the registration takes no time. */
+	if (!l->registered && __libc_single_threaded)
+		l->registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	/* One attempt: a process that cannot register keeps the mutex. */
+	if (!l->registered && !has_thread)
+		has_thread = weft_thread_start("weft-register", register_process, NULL, NULL,
+					       &registrar) == 0;
+	enable();
+	pthread_mutex_unlock(&l->mutex);
+}
+
+/* The mutex is locked, and released here. */
+static void unlock_and_join(void)
+{
+	pthread_t joined = registrar;
+	bool join = has_thread;
+
+	has_thread = false;
+	pthread_mutex_unlock(&wfi_the_lock.mutex);
+	if (join)
+		pthread_join(joined, NULL);
+}
+
+void wfi_lock_join(void)
+{
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	unlock_and_join();
+}
+
+void wfi_lock_join_at_exit(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	if (pthread_mutex_clocklock(&wfi_the_lock.mutex, CLOCK_MONOTONIC, &until) == 0)
+		unlock_and_join();
+}
+
+void wfi_lock_forked(void)
+{
+	/* Relaxed: the child has one thread. */
+	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_relaxed);
+	atomic_store_explicit(&wfi_the_lock.inside, false, memory_order_relaxed);
+	wfi_the_lock.by_store = false;
+	wfi_the_lock.wanted = false;
+	wfi_the_lock.registered = false;
+	has_thread = false;
+	pthread_mutex_init(&wfi_the_lock.mutex, NULL);
+}
+
 /* ------------------------------------------------------------------ state of the process */
 
 /*
  * The last endpoint waits for peers to take its messages: until nothing has happened for FLUSH_NS,
  * and at most for FLUSH_MAX_NS. A peer that lives can be without processor time for seconds, and a
  * slow one gives credit after each half of a window only. WEFT_PEER_TIMEOUT is inf by default
- * (options.c), so FLUSH_NS ends the wait for a host that is gone. FLUSH_MAX_NS is for a peer that
+ * (provider.c), so FLUSH_NS ends the wait for a host that is gone. FLUSH_MAX_NS is for a peer that
  * sends without end, which must not stop the exit.
  */
 #define FLUSH_NS 30000000000ull
@@ -197,11 +338,39 @@ void wfi_worker_put(void)
 	wfi.closing = 0; /* closes that took longer than FLUSH_NS ended with the worker */
 }
 
+/* ------------------------------------------------------------------ domains */
+
+#define APP_DOMAINS 256
+
+/* Numbers in use, by domains in which the application chooses keys. */
+static bool numbers[APP_DOMAINS];
+
+int wfi_domain_number_take(struct wfi_domain *domain)
+{
+	if (!domain->app_keys)
+		return 0;
+	for (unsigned int i = 0; i < APP_DOMAINS; i++) {
+		if (numbers[i])
+			continue;
+		numbers[i] = true;
+		domain->number = (uint8_t)i;
+		return 0;
+	}
+	return -FI_EMFILE;
+}
+
+void wfi_domain_number_put(const struct wfi_domain *domain)
+{
+	if (domain->app_keys)
+		numbers[domain->number] = false;
+}
+
 void wfi_process_forked(void)
 {
 	unsigned int generation = wfi.generation + 1, workers = wfi.worker_number;
 
 	wfi = (struct wfi_process){.generation = generation, .worker_number = workers};
+	memset(numbers, 0, sizeof(numbers));
 	wfi_lock_forked();
 }
 

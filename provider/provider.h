@@ -7,15 +7,13 @@
  *	fabric.c      entry point of the shared object, fabrics, domains, fi_trywait(); children of
  *	              fork(), which start with nothing open
  *	provider.c    functions that every object of libfabric needs; versions of libfabric: of the
- *	              headers, of the library, of requests
+ *	              headers, of the library, of requests; FI_WEFT_* variables, and Weft's
+ *	              defaults for a job; properties of the job that the launcher reports
  *	info.c        the offer: fi_getinfo() and its hints
- *	options.c     FI_WEFT_* variables, and Weft's defaults for a job
- *	job.c         properties of the job that the launcher reports
  *	process.c     state that all domains of the process share: context, worker, progress;
  *	              sleeping until an operation completes, woken by other threads' calls; the
- *	              thread that makes progress while the application computes
- *	lock.c        the lock of that state
- *	domain.c      memory regions; numbers of domains
+ *	              thread that makes progress while the application computes; the lock of that
+ *	              state; numbers of domains
  *	av.c          address vectors; remote processes and the connection to each
  *	completion.c  completion queues, counters, event queues
  *	op.c          operations, and how they end; buffers for several messages; numbers of
@@ -24,12 +22,12 @@
  *	message.c     messages, the calls with and without a tag; probing messages before they are
  *	              received
  *	name.c        endpoints by node and service: the exchange of addresses over TCP
- *	rma.c         remote memory: reads and writes
+ *	rma.c         remote memory: regions, reads and writes
  *	atomic.c      remote memory: atomics
  *
  * A process has one worker, whatever the number of its domains and endpoints, since a port has one
  * owner. The first endpoint to be enabled creates the worker (process.h). One lock guards the
- * worker and everything here (lock.h). All calls on the worker are made with the lock held, and
+ * worker and everything here (process.h). All calls on the worker are made with the lock held, and
  * Weft's callbacks run inside them.
  *
  * Objects begin with libfabric's fid, and are opened and closed by libfabric's calls. Domains,
@@ -39,6 +37,7 @@
 #ifndef WFI_PROVIDER_H
 #define WFI_PROVIDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -107,5 +106,78 @@ struct wfi_domain_attr_1_20 {
  * applications that were built with older headers, so all hints have the members of its version.
  */
 const struct wfi_domain_attr_1_20 *wfi_version_domain_attr(const struct fi_domain_attr *attr);
+
+/* ------------------------------------------------------------------ variables */
+
+/*
+ * Variables of the provider, FI_WEFT_*, which `fi_info -e` lists; and defaults for Weft's own
+ * variables that the user has not set.
+ */
+
+struct weft_config;
+
+enum wfi_progress_choice {
+	/**
+	 * WFI_THREAD_AUTO (process.h) for applications that request FI_PROGRESS_AUTO, else
+	 * WFI_THREAD_WATCH
+	 */
+	WFI_PROGRESS_REQUESTED,
+	WFI_PROGRESS_MANUAL,
+	WFI_PROGRESS_AUTO,
+};
+
+struct wfi_options {
+	const char *lanes; /**< FI_WEFT_LANES; NULL: not set */
+	/** WEFT_LANES and WEFT_EAL_ARGS of the launcher, for hosts without them; NULL: not set */
+	const char *job_lanes, *job_eal_args;
+	enum wfi_progress_choice progress;
+	/** FI_PROGRESS_AUTO: interval at which the thread checks whether the application polls */
+	unsigned int interval_us;
+	/** calls in a row without an event, after which a rank yields its core; UINT_MAX: never */
+	unsigned int yield_after;
+};
+
+/** Declare the variables to libfabric; reads nothing. */
+void wfi_options_define(void);
+
+/**
+ * Read the variables. The first rank of a job reports unknown variables, once. Each rank reports an
+ * invalid value, since the launcher may end the first rank before it can report.
+ * @return 0, or -FI_EINVAL: a value is invalid
+ */
+int wfi_options_read(struct wfi_options *options);
+
+/**
+ * An address comes from another version of Weft or of the provider: the first rank of the job
+ * reports it. Other ranks wait for 1 s, since the launcher ends all ranks as soon as one fails.
+ * Later calls have no effect.
+ */
+void wfi_options_other_version(void);
+
+/** Read FI_WEFT_PROGRESS. An invalid value is WFI_PROGRESS_REQUESTED, and is not reported. */
+enum wfi_progress_choice wfi_options_progress(void);
+
+/**
+ * Weft's configuration for a job: the environment's, with defaults for MPI programs. To be released
+ * by weft_config_release(). @return 0 or a negative error of Weft
+ */
+int wfi_options_config(const struct wfi_options *options, struct weft_config **config);
+
+/* ------------------------------------------------------------------ the job */
+
+/*
+ * Properties of the job that the launcher reports in the environment: Open MPI's and PRRTE's
+ * mpirun, Hydra, Slurm.
+ */
+
+/** @return number of ranks on this host, this one included; 0: no launcher reports it */
+long wfi_job_local_ranks(void);
+
+/**
+ * Has this host more ranks than CPUs for them? The CPUs are those of the launcher's affinity mask,
+ * since a launcher binds each of its ranks to a part of its own CPUs; if this process cannot find
+ * the launcher, all CPUs of the host that are online. There are at most those that Slurm reports.
+ */
+bool wfi_job_is_oversubscribed(void);
 
 #endif /* WFI_PROVIDER_H */

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/rma.h
- * Remote memory: the calls like fi_read() and fi_write(). Addresses are offsets into the region.
+ * Remote memory: regions; the calls like fi_read() and fi_write(); in atomic.c those like
+ * fi_atomic(), fi_fetch_atomic() and fi_compare_atomic(). Addresses are offsets into the region.
  */
 #ifndef WFI_RMA_H
 #define WFI_RMA_H
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
 #include "provider/op.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ memory regions */
+
+extern struct fi_ops_mr wfi_mr_ops;
+
+/** In a child of fork(): forget all regions. */
+void wfi_mrs_forked(void);
+
+/* ------------------------------------------------------------------ reads and writes */
 
 extern struct fi_ops_rma wfi_rma_ops;
 
@@ -44,5 +55,16 @@ uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
  */
 int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
 		   struct weft_ep **to, struct weft_rkey **rkey);
+
+/* ------------------------------------------------------------------ atomics */
+
+extern struct fi_ops_atomic wfi_atomic_ops;
+
+/**
+ * fi_query_atomic(). All domains support the same operations.
+ * @return 0; -FI_EBADFLAGS; or -FI_EOPNOTSUPP: there is no such operation on this type
+ */
+int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+		     struct fi_atomic_attr *attr, uint64_t flags);
 
 #endif /* WFI_RMA_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Children of fork() (provider/domain.h): what they close of their parent's, with its progress
+ * Children of fork() (provider/process.h): what they close of their parent's, with its progress
  * thread and a lock that is held, and what they open themselves.
  */
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "provider/job.h"
+#include "provider/provider.h"
 
 static const char *const names[] = {
 	"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",      "SLURM_PROCID",       "SLURM_NODEID",

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "provider/lock.h"
+#include "provider/process.h"
 
 enum { OTHERS = 2, TIMES = 8000, MOST = 2000 * TIMES };
 
