@@ -115,7 +115,6 @@ int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum 
 
 /* ------------------------------------------------------------------ posting */
 
-/* An atomic with the arguments of the call. */
 struct post {
 	struct wfi_post call; /* kind, iov and count are not used */
 	enum form form;
@@ -151,7 +150,6 @@ static size_t contiguous(struct cursor *c, size_t n)
 	return c->ioc->count - c->done < n ? c->ioc->count - c->done : n;
 }
 
-/* The next @p n elements. */
 static void *take(struct cursor *c, size_t n, size_t width)
 {
 	void *at = (char *)c->ioc->addr + c->done * width;
@@ -160,7 +158,6 @@ static void *take(struct cursor *c, size_t n, size_t width)
 	return at;
 }
 
-/* Copy the elements of all pieces to contiguous memory. */
 static void gather(char *at, const struct fi_ioc *ioc, size_t pieces, size_t width)
 {
 	for (size_t i = 0; i < pieces; i++) {
@@ -227,9 +224,7 @@ static uint32_t op_flags(const struct wfi_op *op, const struct post *p)
 	return flags;
 }
 
-/*
- * Start all parts of the operation. @return 0, or a negative error: no part of it has been started
- */
+/* Start all parts. @return 0, or a negative error: no part has been started */
 static int start(struct wfi_op *op, const struct post *p, size_t total, struct weft_ep *ep,
 		 struct weft_rkey *rkey)
 {

@@ -173,8 +173,7 @@ struct sender {
 	struct wfi_addr addr;
 };
 
-/* Addresses of senders, by the ids of their workers. */
-static struct weft_table senders;
+static struct weft_table senders; /* by the ids of their workers */
 
 static struct weft_request *listening; /* the posted receive */
 static struct wfi_addr arrived;        /* the buffer of the posted receive */
@@ -256,10 +255,7 @@ bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel
 	if (node) {
 		*addr = container_of(node, struct sender, by_id)->addr;
 	} else {
-		/*
-		 * The process has sent no address. It is known if any address vector has an
-		 * address of it: only the number of the endpoint differs.
-		 */
+		/* An address vector may have the process with another endpoint's number. */
 		node = weft_table_find(&peers, id);
 		if (!node)
 			return false;
@@ -366,13 +362,11 @@ int wfi_peer_connect_now(struct wfi_peer *peer)
 	return rc < 0 ? -wfi_errno(rc) : 0;
 }
 
-/* ------------------------------------------------------------------ address vectors */
-
 #define SIZE_MIN 16u
 #define SIZE_MAX_ (1u << 30)
 #define REMOVED UINT32_MAX
 
-/* ------------------------------------------------------------------ by worker and number */
+/* ------------------------------------------------------------------ address vectors: the hash */
 
 static size_t slot_of(const struct wfi_av *av, uint64_t id, uint16_t number)
 {

@@ -122,7 +122,7 @@ void wfi_peers_forked(void);
 /* ------------------------------------------------------------------ address vectors */
 
 /*
- * Address vectors. An fi_addr_t is the index of an address in its vector, for FI_AV_MAP as for
+ * An fi_addr_t is the index of an address in its vector, for FI_AV_MAP as for
  * FI_AV_TABLE. Inserting an address does not connect: the first operation does.
  */
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues, read with and without sleeping; counters; event queues. */
 
 #include "provider/completion.h"
 
@@ -43,7 +42,6 @@ int wfi_cq_trywait(struct wfi_cq *cq)
 
 /* ------------------------------------------------------------------ reading completion queues */
 
-/* The shorter formats are the beginning of the longest. */
 static size_t entry_size(enum fi_cq_format format)
 {
 	switch (format) {
@@ -545,8 +543,6 @@ struct wfi_event {
 	uint8_t data[];
 };
 
-/* ------------------------------------------------------------------ writing */
-
 static int event_put(struct wfi_eq *eq, uint32_t event, int error, const void *data, size_t length)
 {
 	struct wfi_event *e = malloc(sizeof(*e) + length);
@@ -591,8 +587,6 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 	wfi_unlock();
 	return rc < 0 ? rc : (ssize_t)length;
 }
-
-/* ------------------------------------------------------------------ reading */
 
 /* Locked. */
 static ssize_t event_take(struct wfi_eq *eq, uint32_t *event, void *buf, size_t length,

@@ -13,8 +13,8 @@
 /* ------------------------------------------------------------------ completion queues */
 
 /*
- * Completion queues. An operation that may end in a queue reserves its entry when it is posted. So
- * a queue grows where an error can still be returned, and never overruns.
+ * An operation that may end in a queue reserves its entry when it is posted. So a queue grows where
+ * an error can still be returned, and never overruns.
  */
 
 /** The end of an operation. */
@@ -87,7 +87,6 @@ int wfi_cq_trywait(struct wfi_cq *cq);
 
 /* ------------------------------------------------------------------ counters */
 
-/** A counter of operations that have ended. */
 struct wfi_cntr {
 	struct fid_cntr cntr;
 	struct wfi_domain *domain;

@@ -57,7 +57,6 @@ static const char *rx_lacks(const struct fi_rx_attr *a)
 	return NULL;
 }
 
-/* The orders that are kept for these hints, by fences. */
 static uint64_t fenced_orders(const struct fi_info *hints)
 {
 	uint64_t order = 0;

@@ -8,13 +8,11 @@
 
 #include "provider/provider.h"
 
-/* Capabilities: primary ones, and those that an application may request in addition. */
 #define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 #define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
-/* Capabilities of a domain, independent of a direction. */
+/* Independent of a direction. */
 #define WFI_CAPS_DOMAIN (FI_LOCAL_COMM | FI_REMOTE_COMM)
-/* Capabilities for peers' memory. */
 #define WFI_CAPS_MEMORY (FI_RMA | FI_ATOMIC)
 /*
  * Memory regions for peers: the provider chooses keys, and the memory must be mapped. Without

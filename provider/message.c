@@ -180,8 +180,6 @@ static ssize_t recv_post(struct fid_ep *fid, const struct wfi_post *p)
 	return rc;
 }
 
-/* send_post() and recv_post() with one buffer, which the functions enter into *p. */
-
 static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t length, struct wfi_post *p)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
@@ -318,8 +316,6 @@ struct fi_ops_msg wfi_msg_ops = {
 	.senddata = msg_senddata,
 	.injectdata = msg_injectdata,
 };
-
-/* ------------------------------------------------------------------ calls with a tag */
 
 /* ------------------------------------------------------------------ before the receive */
 

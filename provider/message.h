@@ -27,17 +27,10 @@ static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 	return (uint16_t)(number * 2 + (kind == FI_MSG));
 }
 
-/* ------------------------------------------------------------------ calls without a tag */
-
 /** The calls like fi_send() and fi_recv(). */
 extern struct fi_ops_msg wfi_msg_ops;
 
-/* ------------------------------------------------------------------ calls with a tag */
-
-/*
- * The calls like fi_tsend() and fi_trecv(), and those that query messages before they are received.
- */
-
+/** The calls like fi_tsend() and fi_trecv(), and probes for messages before they are received. */
 extern struct fi_ops_tagged wfi_tagged_ops;
 
 /** The endpoint closes: drop messages that were claimed and not received. Locked. */

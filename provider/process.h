@@ -20,9 +20,7 @@
 /* ------------------------------------------------------------------ the lock */
 
 /*
- * The lock of the process, for Weft's worker and everything in this folder.
- *
- * It is a mutex. But an application with one domain that promises to serialize its calls
+ * The lock is a mutex. But an application with one domain that promises to serialize its calls
  * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, needs no mutex. A mutex taken twice
  * for each message, and once for each poll of a queue, would be a large part of the costs. In this
  * *alone* mode the lock is taken by a store. Other threads (another domain, the progress thread,
@@ -184,9 +182,7 @@ static inline bool wfi_turn_is_over(void)
 	return true;
 }
 
-/**
- * Make progress until there are no more events. Bounded, because peers may keep sending. Locked.
- */
+/** Progress until there are no more events. Bounded, since peers may keep sending. Locked. */
 static inline void wfi_progress_all(void)
 {
 	for (unsigned int i = 0; i < 10000 && wfi_progress() > 0; i++)

@@ -74,10 +74,9 @@ int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 /* ------------------------------------------------------------------ versions of libfabric */
 
 /*
- * Versions of libfabric's interface. The headers of the build and the library of the run may have
- * different ones. A library serves a request of version N only from providers that report N or
- * more. So a provider that reported the version of its headers would be absent for every
- * application that is newer than the build.
+ * The headers of the build and the library of the run may have different versions. A library serves
+ * a request of version N only from providers that report N or more. So a provider that reported the
+ * version of its headers would be absent for every application that is newer than the build.
  *
  * The provider therefore reports the version of the library that has loaded it. Three rules keep
  * that true:
@@ -91,7 +90,7 @@ int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 /** The newest libfabric that tests have used; requests for a newer version are not served. */
 #define WFI_VERSION_NEWEST FI_VERSION(2, 6)
 
-/** Set the version that the provider reports to the library, which has just loaded it. */
+/** Set the version that the provider reports. */
 void wfi_version_start(void);
 
 /** Members of struct fi_domain_attr from tclass on, as of 1.20. */

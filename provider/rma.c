@@ -14,7 +14,6 @@
 /* The time, in ms, for which closing makes progress for operations that still use the memory. */
 #define CLOSE_MS 1000
 
-/* Flags of calls that have flags. */
 #define READ_FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
 #define WRITE_FLAGS (READ_FLAGS | FI_REMOTE_CQ_DATA)
 

@@ -68,9 +68,7 @@ FILE *gnuplot_open(const char *file, const char *title)
 	if (!out)
 		return NULL;
 	fclose(out);
-	/*
-	 * popen() succeeds without the program: its shell fails only after the script is written.
-	 */
+	/* popen() succeeds without the program: its shell fails after the script is written. */
 	if (!gnuplot_is_installed()) {
 		remove_if_empty(file);
 		errno = ENOPKG;

@@ -124,9 +124,7 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 	return 0;
 }
 
-/*
- * Length of the first buffered message with its header; 0 = incomplete; -EPROTO = wrong header.
- */
+/* Length of the first buffered message with its header; 0 = incomplete; -EPROTO = wrong header. */
 static ssize_t first_message(const struct oob *oob)
 {
 	uint32_t type, length;

@@ -41,9 +41,7 @@ struct oob;
 /** Type of the first complete message that was not taken yet; 0 = there is none. */
 uint32_t oob_next(const struct oob *oob);
 
-/**
- * Called during a wait. @return 0 to continue, or a negative error that ends the wait
- */
+/** Called during a wait. @return 0 to continue, or a negative error that ends the wait */
 typedef int (*oob_idle_cb)(void *arg);
 
 /**

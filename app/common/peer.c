@@ -199,9 +199,7 @@ static int peer_idle(void *arg)
 
 	if (!p->worker)
 		return sys_idle(NULL);
-	/*
-	 * Lanes measure round trips while they connect: rare progress would look like a slow peer.
-	 */
+	/* Lanes measure round trips while they connect: rare progress looks like a slow peer. */
 	for (int i = 0; i < 32; i++)
 		weft_worker_progress(p->worker);
 	/* The caller may sleep for 100 ms between two calls, so each call checks for a signal. */

@@ -138,9 +138,7 @@ void tls_close(struct tls *t)
 	weft_secret_free(t, sizeof(*t));
 }
 
-/*
- * The error of a call of libssl that returned @p n. @return negative; 0: the end of the connection
- */
+/* Of a call of libssl that returned @p n. @return negative error; 0: the end of the connection */
 static int error_of(const struct tls *t, int n, short *events)
 {
 	switch (SSL_get_error(t->ssl, n)) {

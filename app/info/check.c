@@ -33,7 +33,7 @@
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-/* Wait until the socket is ready. @return 0, -ETIMEDOUT, or another error */
+/* @return 0, -ETIMEDOUT, or another error */
 static int ready(int fd, short events, double until)
 {
 	struct pollfd p = {.fd = fd, .events = events};
@@ -88,7 +88,6 @@ static int recv_some(int fd, char text[CHECK_TEXT], size_t *len)
 	return is_complete(text, *len);
 }
 
-/* @return 0 or a negative error */
 static int recv_text(int fd, char text[CHECK_TEXT], double until)
 {
 	size_t len = 0;
@@ -110,9 +109,8 @@ static int recv_text(int fd, char text[CHECK_TEXT], double until)
  * from it: this end cannot be used to flood a third host.
  */
 
-/* A socket for each interface. */
 struct sockets {
-	int fd[CHECK_IFACES];
+	int fd[CHECK_IFACES]; /* one for each interface */
 };
 
 #define EVERY 0.1 /* s between the probes of a pair */
@@ -126,7 +124,7 @@ struct probe {
 
 static const char magic[8] = {'w', 'e', 'f', 't', 'c', 'h', 'k', '1'};
 
-/* Bytes of the parts that have a meaning; zeros follow. */
+/* Zeros follow. */
 #define PROBE_LEN (offsetof(struct probe, large) + 1)
 
 /* @return a socket, or a negative error */
@@ -448,7 +446,6 @@ static int broken(const char *name, int err)
 	return APP_FAIL;
 }
 
-/* This host has no memory, descriptors or interfaces for the check. */
 static int unable(int err)
 {
 	printf("verdict: this host cannot send probes: %s\n"
@@ -514,7 +511,6 @@ static int client(const char *host, uint16_t port)
 
 /* ---- server --------------------------------------------------------------------------------- */
 
-/* A client is served when all its data has arrived. */
 static int judge(void *text, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
 	bool complete = is_complete(bytes, length);

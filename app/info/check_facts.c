@@ -25,7 +25,6 @@
 
 /* ---- this host ------------------------------------------------------------------------------ */
 
-/* Does a file of the folder match, and may this process read and write @p device? */
 static bool have_device(const char *folder, const char *pattern, const char *device)
 {
 	const struct dirent *e;
@@ -310,7 +309,6 @@ int check_seen_parse(char *text, unsigned int mine, unsigned int theirs, struct 
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
 
-/* A pair of interfaces, seen from both ends. */
 struct link {
 	const struct check_iface *i, *k;
 	bool in, out; /* UDP arrives here; there */
@@ -347,7 +345,6 @@ static struct link link_of(const struct check_end *here, const struct check_end 
 	};
 }
 
-/* The fault of a pair that is meant to work. */
 static enum check_fault fault_of(const struct link *l)
 {
 	if (l->in != l->out)

@@ -16,8 +16,6 @@
 #include "base/netlink.h"
 #include "info/iface_facts.h"
 
-/* ---- facts ---------------------------------------------------------------------------------- */
-
 /* Is it a valid interface name, which as a part of a path leads nowhere else? */
 static bool iface_name_valid(const char *name)
 {
@@ -27,7 +25,6 @@ static bool iface_name_valid(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
-/* First line of a file below the interface's folder; "" when there is none. */
 static void read_line(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[PATH_MAX];
@@ -54,7 +51,6 @@ static int read_number(const char *dir, const char *file, int otherwise)
 	return end == line || n < INT_MIN || n > INT_MAX ? otherwise : (int)n;
 }
 
-/* The last component of a symbolic link's target. */
 static void link_name(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[PATH_MAX], *target, *slash;

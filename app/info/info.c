@@ -217,7 +217,7 @@ static int info_lane_options(const char *name)
 	return APP_OK;
 }
 
-/* ---- options and start ---------------------------------------------------------------------- */
+/* ---- interfaces, options and start ---------------------------------------------------------- */
 
 #define LINK_SECONDS 6
 
@@ -231,8 +231,6 @@ struct info {
 	char host[256];
 	uint16_t port;
 };
-
-/* ---- interfaces */
 
 static void print_features(uint64_t features)
 {
@@ -334,8 +332,6 @@ static int print_devices(struct info *info)
 	}
 	return peer_end(&p, ret);
 }
-
-/* ---- options */
 
 /* There is no configuration to set for running processes, --check and help. */
 static int option_config(void *options, const char *option, const char *value)
@@ -457,7 +453,6 @@ static int wrong(const char *sentence)
 	return APP_USAGE;
 }
 
-/* Do the options belong together? */
 static int complete(const struct info *info)
 {
 	const struct info_running *r = &info->running;

@@ -30,7 +30,6 @@ struct metric {
 	bool of_path;
 };
 
-/* The label "host" of all samples. */
 static char host_name[65];
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -321,8 +320,6 @@ static void print_devices(FILE *out)
 		fprintf(out, "} %llu\n", c->value);
 	}
 }
-
-/* ---- all ------------------------------------------------------------------------------------ */
 
 static void print_builds(FILE *out, const struct query_process *list, unsigned int n)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-info protocols: tables, and a graph. */
 
 #include <errno.h>
 #include <math.h>
@@ -13,11 +12,6 @@
 #include "weft_plan.h"
 
 /* ---- the graph ------------------------------------------------------------------------------ */
-
-/*
- * The curves of a plan, drawn by gnuplot: the script, with the data, is written to its standard
- * input.
- */
 
 #define STEPS 12 /* samples per doubling */
 #define MAX_CURVES 16
@@ -73,7 +67,6 @@ static void find_curves(struct graph *g)
 	}
 }
 
-/* The size where the choice changes, between two sizes with different ones. */
 static size_t bisect(const struct graph *g, size_t lo, size_t hi, int protocol)
 {
 	double us;
@@ -208,11 +201,7 @@ static void write_script(FILE *out, const struct graph *g)
 	fprintf(out, "\n");
 }
 
-/*
- * Draw all candidates with the lower envelope and the crossings, by gnuplot.
- * @param file  ends in .svg or .png
- * @return 0, or an exit code after an error message
- */
+/* @param file  ends in .svg or .png. @return 0, or an exit code after an error message */
 static int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title,
 		      const char *file)
 {

@@ -48,7 +48,6 @@ static const char *string(const char *p, char text[TEXT_MAX])
 	return *p ? p + 1 : NULL;
 }
 
-/* A string or a number. */
 static const char *scalar(const char *p, const char *name, query_value_cb cb, void *arg)
 {
 	char text[TEXT_MAX];

@@ -9,8 +9,6 @@
 #include "info/commands.h"
 #include "info/query.h"
 
-/* ---- rates of processes, each second -------------------------------------------------------- */
-
 #define SLOWEST 5u
 #define PEERS_MAX 4096u
 
@@ -146,7 +144,6 @@ static bool same_lane(const struct sample *a, const struct sample *b)
 	return a->pid == b->pid && !strcmp(a->worker, b->worker) && !strcmp(a->lane, b->lane);
 }
 
-/* The longest round trip to a peer of the lane. */
 static double rtt_of(const struct peers *peers, const struct sample *lane)
 {
 	for (unsigned int i = 0; i < peers->num; i++)
@@ -155,7 +152,6 @@ static double rtt_of(const struct peers *peers, const struct sample *lane)
 	return 0;
 }
 
-/* Received frames that were dropped, for any reason. */
 static double drops(const struct between *t, const struct sample *lane)
 {
 	double sum = 0;

@@ -87,7 +87,6 @@ static const char *read_stat(const char *path, char *line, int size)
 	"%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s " \
 	"%*s %*s "
 
-/* Where a thread is, and where it may be. */
 static void read_place(long pid, const char *task, struct host_times *t)
 {
 	char path[300], line[1024];
@@ -223,7 +222,6 @@ struct finding {
 	char text[240];
 };
 
-/* A worker between two samples. */
 struct why {
 	const struct samples *a, *b;
 	struct sample worker; /* names the worker; its lane is "" */
@@ -285,7 +283,6 @@ static const struct {
 
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
 
-/* Does this sample represent a raw lane of the worker? */
 static bool is_lane(const struct why *y, const struct sample *s)
 {
 	return s->pid == y->worker.pid && !strcmp(s->worker, y->worker.worker) && s->lane[0] &&

@@ -340,9 +340,7 @@ void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len
 
 /* ---- links as text -------------------------------------------------------------------------- */
 
-/*
- * Links as text: "loss=1%,delay=50us,rate=10G:64k". One table lists the items.
- */
+/* Links as text: "loss=1%,delay=50us,rate=10G:64k". One table lists the items. */
 
 enum unit { NOTHING, SHARE, LENGTH, TIME, RATE, SIZE, FRAMES, MTU, FLAG };
 

@@ -253,9 +253,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	return weft_worker_set_am_handler(b->peer->worker, AM_ID, on_message, f, 0);
 }
 
-/*
- * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
- */
+/* After a failure operations may still use the memory: it is not freed, the process ends soon. */
 static void tear_down(struct flow *f)
 {
 	struct fetched *in;

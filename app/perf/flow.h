@@ -22,8 +22,6 @@
 #include "common/cli.h"
 #include "common/peer.h"
 
-/* ---- runs */
-
 enum perf_test {
 	PERF_END, /**< on the wire: no more runs */
 	PERF_TAG_LAT,
@@ -50,9 +48,7 @@ enum perf_test {
 #define PERF_F_SLEEP 8u
 #define PERF_F_REVERSE 16u /**< for a stream in one direction: the server sends */
 
-/**
- * A run, as the client sends it to the server: little-endian u64 each on the wire, in this order.
- */
+/** A run as the client sends it to the server: on the wire little-endian u64, in this order. */
 struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
@@ -72,9 +68,7 @@ struct perf_run {
 
 #define PERF_MAX_LANES 16u
 
-/**
- * Figures of the server about a run, for the client's output; on the wire as struct perf_run.
- */
+/** Figures of the server about a run, for the client's output; on the wire as struct perf_run. */
 struct perf_remote {
 	uint64_t wrong; /**< messages received with other bytes or another length than sent */
 	uint64_t idle_peak, peak, hugetlb; /**< bytes of memory; see struct sys_memory */
@@ -97,7 +91,6 @@ struct perf_lanes {
 
 struct perf_meter;
 
-/** All figures of a run for output. */
 struct perf_report {
 	const struct perf_run *run;
 	const struct perf_meter *meter;
@@ -130,7 +123,6 @@ struct perf_options {
 	bool keep; /**< server: wait for the next client when one is done */
 };
 
-/** Names and kinds of tests. */
 const char *perf_test_name(enum perf_test test);
 /** @return PERF_END: there is none of this name */
 enum perf_test perf_test_named(const char *name);
@@ -147,7 +139,7 @@ static inline bool perf_is_atomic(uint64_t test)
 	return test == PERF_FADD_LAT || test == PERF_CSWAP_LAT;
 }
 
-/** Is one operation outstanding at a time: a ping-pong, get_lat, or an atomic? */
+/** Is one operation outstanding at a time? */
 static inline bool perf_is_latency(uint64_t test)
 {
 	return perf_is_ping_pong(test) || test == PERF_GET_LAT || perf_is_atomic(test);
@@ -167,7 +159,7 @@ static inline bool perf_can_sleep(uint64_t test)
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
-/** Does PERF_F_REVERSE apply: is the test tag_bw or am_bw? */
+/** Does PERF_F_REVERSE apply? */
 static inline bool perf_can_reverse(uint64_t test)
 {
 	return test == PERF_TAG_BW || test == PERF_AM_BW;
@@ -178,7 +170,6 @@ static inline bool perf_is_rma(uint64_t test)
 	return test >= PERF_PUT_LAT && test <= PERF_CSWAP_LAT;
 }
 
-/** Can the test run with this size? An atomic has 4 or 8 bytes, a put or get at least 1. */
 static inline bool perf_size_fits(uint64_t test, uint64_t size)
 {
 	if (perf_is_atomic(test))
@@ -227,9 +218,7 @@ static inline unsigned int perf_hist_index(uint64_t v)
 	       (unsigned int)((v >> shift) & ((1u << PERF_HIST_BITS) - 1));
 }
 
-/**
- * @p count iterations have ended at @p now. @return non-zero when a line of progress is due
- */
+/** @p count iterations have ended at @p now. @return non-zero when a line of progress is due */
 static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t count)
 {
 	uint64_t each = (now - m->last) / count;
@@ -252,7 +241,6 @@ struct perf_figures {
 	double p50, p99, p999;
 };
 
-/** Read the present figures. */
 void perf_meter_read(const struct perf_meter *m, struct perf_figures *f);
 
 /** Begin the next "average". */
@@ -263,7 +251,6 @@ void perf_meter_mark(struct perf_meter *m);
 /** Prints progress of a long run; called about once a second during it, not for warm-up. */
 typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
 
-/** One side's state of a run. */
 struct perf_side {
 	struct peer *peer;
 	const struct perf_run *run;
@@ -283,7 +270,6 @@ struct perf_side {
 	uint64_t next_report, turns;
 };
 
-/** Count iterations that have ended now. */
 static inline void perf_count(struct perf_side *side, uint64_t iters)
 {
 	if (side->meter && iters && perf_meter_add(side->meter, rte_rdtsc(), iters) && side->tick)
@@ -344,7 +330,6 @@ static inline bool perf_limit_near(const struct perf_side *side, uint64_t done)
 
 struct perf_flow;
 
-/** An outstanding operation. */
 struct perf_slot {
 	struct perf_flow *flow;
 	void *buffer;
@@ -353,7 +338,6 @@ struct perf_slot {
 	struct weft_op_params params;
 };
 
-/** One side's end of a run. */
 struct perf_flow {
 	struct perf_side *side;
 	struct peer *peer;
@@ -537,9 +521,7 @@ struct perf_raw;
 
 /** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
-/**
- * Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code
- */
+/** Agree with the peer on frames, wait until both links are up. @return APP_OK or an exit code */
 int perf_raw_connect(struct perf_raw *raw);
 /** Close the port. NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);

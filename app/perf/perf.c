@@ -17,7 +17,6 @@ static int stands_alone(const char *name)
 	return APP_USAGE;
 }
 
-/* One name of -t. */
 static int add_test(struct perf_options *o, const char *name)
 {
 	enum perf_test test = perf_test_named(name);
@@ -127,7 +126,6 @@ static int option_sweep(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
-/* The options of one bit of the flags. */
 static int option_bit(void *options, const char *option, const char *value)
 {
 	static const struct {
@@ -255,7 +253,6 @@ static const struct cli_command command = {
 		  "-L dpdk -t table localhost\n"},
 };
 
-/* Refuse options and sizes that a test does not support. */
 static int judge_test(const struct perf_options *o, enum perf_test test)
 {
 	if (o->num_tests > 1 && (perf_is_raw(test) || test == PERF_TAG_FLOOD))
@@ -314,7 +311,6 @@ static int judge_tests(const struct perf_options *o)
 	return ret;
 }
 
-/* Checks that need all options. */
 static int complete(struct perf_options *o, int argc, char **argv)
 {
 	if (argc - optind > 1) {

@@ -13,7 +13,6 @@
 
 #define MIB 1048576.0
 
-/* Figures in the units that are printed. */
 struct printed {
 	uint64_t iters;
 	double recent, average, overall, p50, p99, p999; /* us */
@@ -268,9 +267,7 @@ void perf_print_tick(const struct perf_meter *meter, void *arg)
 	} else {
 		print_line(t->run, &p, "...", "");
 	}
-	/*
-	 * The owner of the meter calls this, so the cast is safe. The next "average" begins here.
-	 */
+	/* The owner of the meter calls this, so the cast is safe. */
 	perf_meter_mark((struct perf_meter *)meter);
 }
 

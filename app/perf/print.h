@@ -8,7 +8,6 @@
 
 #include "perf/flow.h"
 
-/** Print the lanes to the peer, a line each. */
 void perf_print_lanes(struct peer *p);
 void perf_print_begin(const struct perf_options *opts, struct peer *p);
 void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
@@ -23,7 +22,7 @@ struct perf_ticker {
 
 void perf_print_tick(const struct perf_meter *meter, void *arg);
 
-/** Print one line of the table: latency and bandwidth of one size. */
+/** A line of the table: latency and bandwidth of one size. */
 void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
 void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
 void perf_print_end(const struct perf_options *opts, const struct perf_report *last);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bare-port tests: raw_lat and raw_bw. */
+/* raw_lat and raw_bw, on a port that is opened as that of a lane. */
 
 #include <assert.h>
 #include <endian.h>
@@ -18,9 +18,7 @@
 #include "drivers/dpdk/port/lane_opts.h"
 #include "perf/flow.h"
 
-/*
- * Bytes in front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header.
- */
+/* In front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header. */
 #define PERF_RAW_HEAD 100u
 
 /* Data of a port that both sides exchange; on the wire as u64 each. */
@@ -41,15 +39,8 @@ struct perf_raw {
 
 /* ---- the port ------------------------------------------------------------------------------- */
 
-/*
- * The port of the bare-port tests: found in the configuration and opened by the same code as the
- * port of a lane.
- */
-
 #define LINK_SECONDS 10.0
 #define LOOKS_PER_SECOND 10
-
-/* ---- which port */
 
 /* The first "dpdk:..." item of a list like WEFT_LANES; "" when there is none. */
 static void first_item(const char *list, char *item, size_t len)
@@ -104,8 +95,6 @@ static uint64_t config_number(struct peer *p, const char *name)
 		cli_size(name, text, &v);
 	return v;
 }
-
-/* ---- frames */
 
 static void make_head(struct perf_raw *r, uint64_t peer_mac)
 {
@@ -377,8 +366,6 @@ static struct rte_mbuf *make_frame(struct run *r, uint32_t type, uint64_t messag
 	return m;
 }
 
-/* ---- sending */
-
 static void push(struct run *r)
 {
 	unsigned int sent = r->port->ops->tx_burst(r->port, r->queue, (uint16_t)r->queued);
@@ -429,17 +416,14 @@ static int add_frame(struct run *r, uint32_t type, uint64_t message, uint64_t of
 	return 0;
 }
 
-/* Put all frames of a message into the queue; full bursts go to the port. */
+/* Full bursts go to the port. */
 static int add_message(struct run *r, uint64_t message)
 {
 	uint64_t offset = 0;
 	uint32_t length;
 
 	if (r->validate) {
-		/*
-		 * External buffers refer to the message: the port has all its frames before it
-		 * changes.
-		 */
+		/* External buffers refer to the message, which is about to change. */
 		if (flush(r))
 			return -ECANCELED;
 		perf_fill(r->tx_buf, r->size, message);
@@ -457,8 +441,6 @@ static int send_control(struct run *r, uint32_t type, uint64_t total)
 {
 	return add_frame(r, type, 0, 0, total, 0) || flush(r) ? -ECANCELED : 0;
 }
-
-/* ---- receiving */
 
 static void take_data(struct run *r, const struct raw_hdr *h, struct rte_mbuf *m)
 {
@@ -633,14 +615,10 @@ static int stream(struct run *r)
 {
 	uint64_t i, each, got;
 
-	/*
-	 * Count small messages by the burst: reading the clock takes as long as one of them.
-	 */
+	/* Count small messages by the burst: reading the clock takes as long as one of them. */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; goes_on(r, i); i++) {
-		/*
-		 * A port without a link may take and drop all frames, so the queue is never full.
-		 */
+		/* A port without a link may drop all frames, so the queue is never full. */
 		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
 		if ((i + 1) % each == 0)

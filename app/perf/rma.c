@@ -386,9 +386,7 @@ static int send_key(struct flow *f)
 	return ret;
 }
 
-/*
- * The key is untrusted: the library validates it, and detects damage by a checksum.
- */
+/* The key is untrusted: the library validates it, and detects damage by a checksum. */
 static int recv_key(struct flow *f)
 {
 	uint8_t blob[KEY_MAX];
@@ -423,9 +421,7 @@ static int deregister(struct flow *f, struct weft_mem *mem)
 	return ret;
 }
 
-/*
- * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
- */
+/* After a failure operations may still use the memory: it is not freed, the process ends soon. */
 static void tear_down(struct flow *f)
 {
 	weft_rkey_destroy(f->rkey);

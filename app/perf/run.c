@@ -54,8 +54,6 @@ static int recv_params(struct peer *p, enum oob_type type, void *data, size_t le
 	return ret;
 }
 
-/* ---- one run, either side */
-
 void perf_force_put(struct perf_run *run, const char *proto)
 {
 	memset(run->proto, 0, sizeof(run->proto));
@@ -63,7 +61,6 @@ void perf_force_put(struct perf_run *run, const char *proto)
 		run->proto[i / 8] |= (uint64_t)(uint8_t)proto[i] << i % 8 * 8;
 }
 
-/* Force the protocol of the run, at both ends. */
 static int force(struct perf_session *s, const struct perf_run *run)
 {
 	char name[PERF_PROTO_MAX + 1] = "";
@@ -106,7 +103,6 @@ static int run_here(struct perf_session *s, struct perf_side *side, struct perf_
 	return ret;
 }
 
-/* Open the bare port, or the worker's lanes, unless they are open. */
 static int open_lanes(struct perf_session *s, bool raw)
 {
 	if (raw)
@@ -127,7 +123,7 @@ static int begin_session(struct perf_session *s, bool raw)
 	return ret;
 }
 
-/* Client and server: print the losses of the lanes as the last line of the text output. */
+/* The last line of the text output, at both ends. */
 static void print_losses(struct perf_session *s)
 {
 	char text[2048];

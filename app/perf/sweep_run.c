@@ -59,10 +59,7 @@ static void write_data(FILE *out, const struct sweep_point *pts, unsigned int nu
 	fprintf(out, "EOD\n");
 }
 
-/*
- * Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an
- * exit code after an error message
- */
+/* @param path  .svg or .png. @return APP_OK or an exit code after an error message */
 static int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path)
 {
 	FILE *out = gnuplot_open(path, "every protocol at every size: measured (points, quartiles) "
@@ -88,8 +85,6 @@ static int sweep_draw(const struct sweep_point *pts, unsigned int num, const cha
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
-
-/* A line per size, crossings, the result, CSV. */
 
 static void sweep_print_begin(bool csv)
 {
@@ -174,7 +169,6 @@ static void print_crossings(const struct sweep_point *pts, unsigned int num)
 	}
 }
 
-/* Crossings and the verdict. */
 static void sweep_print_end(const struct sweep_point *pts, unsigned int num, bool csv)
 {
 	unsigned int good = 0, worst = 0;
@@ -301,9 +295,7 @@ static int sweep_size(struct perf_session *s, struct sweep_point *pt)
 	two[0] = pt->chosen;
 	two[1] = pt->rival;
 	if (!ret && two[0] != two[1]) {
-		/*
-		 * The winner of the first round may be one by chance: only the second round counts.
-		 */
+		/* The first round's winner may be one by chance: only the second counts. */
 		pt->proto[two[0]].trials = pt->proto[two[1]].trials = 0;
 		ret = trials_of(s, pt, two, 2, SECOND_TRIALS, iters);
 	}

@@ -45,7 +45,6 @@ static void received(struct perf_slot *slot, int status, size_t length)
 	perf_flow_received(&f->base, status, slot->buffer, length, slot->index);
 }
 
-/* Apply the present total of the run. */
 static void apply_limit(struct flow *f)
 {
 	if (f->sends)
@@ -144,7 +143,7 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* Make progress, check the peer, probe with -U. @return 0, or a negative error: it has failed */
+/* @return 0, or a negative error: the run has failed */
 static inline int flow_turn(struct flow *f)
 {
 	if (peer_poll(f->base.peer))
@@ -260,7 +259,6 @@ static int acknowledge(struct flow *f)
 
 /* ---- set-up */
 
-/* One buffer for all messages of a direction, or one for each in flight. */
 static int make_slots(struct flow *f)
 {
 	uint64_t stride = perf_flow_stride(f->base.run), apart = f->base.validate ? stride : 0;
@@ -305,9 +303,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	return make_slots(f);
 }
 
-/*
- * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
- */
+/* After a failure operations may still use the memory: it is not freed, the process ends soon. */
 static void tear_down(struct flow *f)
 {
 	if (f->base.error || f->base.peer->exit_code)
@@ -359,9 +355,7 @@ int perf_tag(struct perf_side *side)
  * message is delayed, and measures the memory of the receiver.
  */
 
-/*
- * When no send has completed for this time, the remaining ones wait for the receiver.
- */
+/* When no send has completed for this time, the remaining ones wait for the receiver. */
 #define REST_SECONDS 0.05
 #define LATE_SECONDS 10.0
 
@@ -375,9 +369,7 @@ struct flood {
 	int error;
 };
 
-/*
- * A tag has the run, the message and the kind; the receiver takes the messages from the last one.
- */
+/* The receiver takes the messages from the last one, by these tags. */
 static uint64_t tag_of(const struct flood *f, uint64_t index, unsigned int kind)
 {
 	return f->run->id << 40 | index << 8 | kind;
@@ -388,7 +380,7 @@ static int flood_turn(struct flood *f)
 	return peer_poll(f->peer) ? -ECANCELED : f->error;
 }
 
-/* Wait for a request to end. @return 0 or an error; -ETIMEDOUT after @p seconds (0 = no limit) */
+/* @return 0 or an error; -ETIMEDOUT after @p seconds (0 = no limit) */
 static int wait_for(struct flood *f, int ret, struct weft_request *req, struct weft_completion *c,
 		    double seconds)
 {
@@ -472,7 +464,6 @@ static int come_to_rest(struct flood *f)
 	return 0;
 }
 
-/* Send the expected message, and measure the time to its reply. */
 static int send_late(struct flood *f, uint64_t *ns)
 {
 	struct weft_request *req = NULL;

@@ -40,9 +40,7 @@ int sw_wake_start(struct sw *s);
 /** By the forwarder: wake ports that got frames and may sleep. Never waits. */
 void sw_wake(struct sw *s, uint64_t ports);
 
-/**
- * By the control thread: set the port's eventfd; or set none, after which the old one is unused.
- */
+/** By the control thread: set the port's eventfd; or none, after which the old one is unused. */
 void sw_wake_set(struct sw *s, unsigned int port, int event);
 void sw_wake_forget(struct sw *s, unsigned int port);
 

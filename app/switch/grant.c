@@ -411,9 +411,7 @@ static void make_folder(const char *path)
 		chmod("/run/weft", 0755);
 }
 
-/*
- * One switch for each path. The key outlives the switch, so that its successor accepts its clients.
- */
+/* One switch for each path. Its key outlives it, so that its successor accepts its clients. */
 static int take_key(struct sw *s)
 {
 	char path[sizeof(s->path) + 8];

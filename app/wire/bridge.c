@@ -408,9 +408,7 @@ static uint64_t now_ns(void)
 		begin = rte_get_timer_cycles();
 		factor = 1e9 / (double)rte_get_timer_hz();
 	}
-	/*
-	 * A double counts nanoseconds exactly for a hundred days. 0 means never, so start above it.
-	 */
+	/* A double counts nanoseconds exactly for a hundred days. 0 means never. */
 	return (uint64_t)((double)(rte_get_timer_cycles() - begin) * factor) + 1000000000;
 }
 
