@@ -30,7 +30,7 @@ LOSS = {'random loss', 'burst loss', 'queue or policer loss'}
 HOLE = {'blackhole one way', 'blackhole both ways', 'lane down'}
 HOST = {'slow receiver', 'stopped peer'}
 NEAR_S = 0.02
-AFTER_S = 0.5  # until a command writes the flight recorder's file
+AFTER_S = 0.5  # from the begin of the fault, until a command writes the flight recorder's file
 STOP = re.compile(r'silent for ([0-9.]+) ms')
 BUSY = 400  # frames, from which on there is traffic
 # The network is no process that waits for a core.
@@ -354,7 +354,8 @@ class Run:
     def take_recorders(self):
         """The file that each process writes of itself; else, a command for it while the fault
         lasts, at both ends at once."""
-        time.sleep(AFTER_S)
+        began = self.truth['actions'][0][0] if self.truth['actions'] else time.time()
+        time.sleep(max(0, began + AFTER_S - time.time()))
         requests = [subprocess.Popen(
             [os.path.join(self.network.build, 'app', 'weft-info'), '--recorder', '--pid',
              str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -114,7 +114,11 @@ static void survey_frame(struct survey *s, const struct dump_file *file,
 	struct survey_file *f = &s->file[frame->file];
 	struct survey_port *p = &f->port[frame->iface];
 
-	(void)file;
+	/* A file with sections of several systems has no clock of one of them. */
+	if (p->frames == 0 && f->lane_frames == 0)
+		f->host = file->host;
+	else if (f->host != file->host)
+		f->host = 0;
 	if (frame->dropped)
 		add_hole(f, p->last ? p->last : frame->time, frame->time, frame->dropped,
 			 frame->iface);
@@ -146,6 +150,7 @@ static void survey_file_end(struct survey *s, const struct dump_file *file)
 	f->end = file->end > f->last ? file->end : f->last;
 	f->lost = dump_file_dropped(file);
 	f->broken_off = dump_file_broken_off(file);
+	f->recorder = file->weft && file->comment[0] && f->host;
 	memcpy(f->comment, file->comment, sizeof(f->comment));
 }
 
@@ -230,8 +235,11 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
  * Time stamps that no frame contradicts are not corrected: no frame arrives before it was sent. So
  * two processes of one host, or two hosts with one clock, show the delays of both directions.
  *
- * Processes of one host have one clock: records of lanes through shared memory show that two
- * captures are of one host.
+ * Processes of one host have one clock: its number in both files, or records of lanes through
+ * shared memory, show that two captures are of one host. A copy of a virtual machine has the number
+ * of the first one, so frames must not contradict it.
+ *
+ * A flight recorder has the time at which a progress call began, which polled up to CALL_NS later.
  *
  * Frames are sampled by a hash, so all captures have the same samples. Memory is bounded: when
  * there are too many samples, every second one is dropped.
@@ -245,6 +253,8 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
 #define EQUAL_NS 20000000      /* least delays of both directions, in all, with equal clocks */
+#define HOST_NS 10000000       /* frames of one host are this early at most: times are not exact */
+#define CALL_NS 100000         /* from the time in a flight recorder to the poll, without a mark */
 #define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */
 
@@ -463,6 +473,7 @@ struct two {
 	struct stretch s[STRETCHES], all;
 	uint64_t from, to;
 	bool host;
+	int64_t early; /* frames may have come this long after their times */
 };
 
 static void least(struct stretch *s, unsigned int dir, int64_t d)
@@ -473,12 +484,23 @@ static void least(struct stretch *s, unsigned int dir, int64_t d)
 }
 
 /*
+ * The last frames of a flight recorder's lane may be of a progress call that had not ended when the
+ * file was written. So a pause in it is not marked.
+ */
+static bool is_open(const struct survey *survey, const struct sighting *in)
+{
+	const struct survey_file *f = &survey->file[in->file];
+
+	return f->recorder && in->time == f->port[in->iface].last;
+}
+
+/*
  * Pair the sightings of each frame that one of both captures has as sent and the other as received.
  * The difference is how far the clock of @p b is ahead of that of @p a, plus the delay of the path
  * (direction 0: from a to b) or minus it (direction 1).
  */
-static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct two *two,
-		      bool stretches)
+static void each_pair(const struct sightings *all, const struct survey *survey, uint8_t a,
+		      uint8_t b, struct two *two, bool stretches)
 {
 	const struct sighting *x = all->s, *y;
 	uint64_t width = (two->to - two->from) / STRETCHES + 1, at;
@@ -488,7 +510,7 @@ static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct 
 	for (i = 0; i + 1 < all->num; i++) {
 		x = &all->s[i];
 		y = &all->s[i + 1];
-		if (x->id != y->id || x->way != DUMP_IN || y->way != DUMP_OUT)
+		if (x->id != y->id || x->way != DUMP_IN || y->way != DUMP_OUT || is_open(survey, x))
 			continue;
 		if (!((x->file == b && y->file == a) || (x->file == a && y->file == b)))
 			continue;
@@ -552,14 +574,21 @@ static bool slope(const struct two *two, struct trace_clock *clock)
 	       spread <= (fabs(clock->drift) > DRIFT_SPREAD ? fabs(clock->drift) : DRIFT_SPREAD);
 }
 
+/* Without a correction, does any frame arrive more than @p early before it was sent? */
+static bool contradict(const struct two *two, int64_t early)
+{
+	return (two->all.has[0] && two->all.least[0] < -early) ||
+	       (two->all.has[1] && two->all.least[1] < -early);
+}
+
 /*
  * Are the clocks equal? Without a correction, frames of both directions arrive after they were
  * sent, and the least delays of both together are at most EQUAL_NS.
  */
 static bool are_equal(const struct two *two)
 {
-	return two->all.has[0] && two->all.has[1] && two->all.least[0] >= 0 &&
-	       two->all.least[1] >= 0 && two->all.least[0] + two->all.least[1] <= EQUAL_NS;
+	return two->all.has[0] && two->all.has[1] && !contradict(two, two->early) &&
+	       two->all.least[0] + two->all.least[1] <= EQUAL_NS;
 }
 
 /* How far b is ahead at the beginning: the median of what the stretches give. */
@@ -577,12 +606,14 @@ static int64_t at_begin(const struct two *two, double drift)
 }
 
 /* @return whether frames connect the two */
-static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct trace_clock *clock)
+static bool compare(const struct sightings *all, const struct survey *survey, uint8_t a, uint8_t b,
+		    struct trace_clock *clock)
 {
-	struct two two = {.from = UINT64_MAX};
+	const struct survey_file *f = &survey->file[a], *g = &survey->file[b];
+	struct two two = {.from = UINT64_MAX, .early = f->recorder || g->recorder ? CALL_NS : 0};
 	int64_t ahead;
 
-	each_pair(all, a, b, &two, false);
+	each_pair(all, survey, a, b, &two, false);
 	if (!two.all.has[0] && !two.all.has[1])
 		return false;
 	/* The delay of shared memory is that of busy cores, and no measure of clocks. */
@@ -590,7 +621,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 		*clock = (struct trace_clock){.known = true, .at = two.from};
 		return true;
 	}
-	if (are_equal(&two)) {
+	if (are_equal(&two) || (f->host && f->host == g->host && !contradict(&two, HOST_NS))) {
 		*clock = (struct trace_clock){.known = true, .equal = true, .at = two.from};
 		return true;
 	}
@@ -598,7 +629,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 		ahead = two.all.has[0] ? two.all.least[0] : -two.all.least[1];
 	*clock = (struct trace_clock){.known = true, .offset = ahead};
 	if (two.to - two.from >= DRIFT_NS) {
-		each_pair(all, a, b, &two, true);
+		each_pair(all, survey, a, b, &two, true);
 		if (slope(&two, clock))
 			clock->offset = at_begin(&two, clock->drift);
 		else
@@ -622,7 +653,8 @@ static struct trace_clock chained(const struct trace_clock *a, const struct trac
 	return c;
 }
 
-static void relate(const struct sightings *all, unsigned int num, struct trace_clock *clock)
+static void relate(const struct sightings *all, const struct survey *survey, unsigned int num,
+		   struct trace_clock *clock)
 {
 	struct trace_clock c;
 	unsigned int a, b;
@@ -633,7 +665,8 @@ static void relate(const struct sightings *all, unsigned int num, struct trace_c
 		more = false;
 		for (a = 0; a < num; a++) {
 			for (b = 0; clock[a].known && b < num; b++) {
-				if (clock[b].known || !compare(all, (uint8_t)a, (uint8_t)b, &c))
+				if (clock[b].known ||
+				    !compare(all, survey, (uint8_t)a, (uint8_t)b, &c))
 					continue;
 				clock[b] = chained(&clock[a], &c);
 				more = true;
@@ -672,7 +705,7 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 		ret = APP_FAIL;
 	qsort(all.s, all.num, sizeof(*all.s), by_id);
 	if (ret == APP_OK)
-		relate(&all, num, clock);
+		relate(&all, survey, num, clock);
 	free(all.s);
 	return ret;
 }

@@ -503,6 +503,10 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	v->damaged = v->damaged || (why && crc_differs(&c));
 	if (why && v->body && v->body_cap < v->body_len)
 		why = NULL; /* a frame that the capture has cut can't be checked */
+	if (frame->damaged && !why) {
+		v->damaged = true;
+		why = "its checksum, as its receiver found";
+	}
 	if (why)
 		set_wrong(v, why);
 }

@@ -295,6 +295,17 @@ static uint64_t arrival(const struct trace_flow *f)
 		       : END_NS;
 }
 
+/* Did the receiver's capture run when the frame arrived, lose no records, and reach behind it? */
+static bool can_be_missed(const struct trace *t, const struct trace_flow *f,
+			  const struct pending *e)
+{
+	uint64_t late = e->within < TRACE_LOST_NS ? e->within : 0, due = e->out + late + arrival(f);
+
+	return trace_covers(t, &f->in, e->out, due) &&
+	       trace_runs(t, f->in.file, e->out + late + END_NS) &&
+	       trace_was_polled(t, &f->in, e->out, due);
+}
+
 static void judge(struct trace *t, const struct pending *e)
 {
 	struct trace_flow *f = &t->flow[e->flow];
@@ -319,9 +330,8 @@ static void judge(struct trace *t, const struct pending *e)
 	/* An end that has closed takes nothing more from its port, and its process may end. */
 	if (e->ins < e->outs && e->bye)
 		return;
-	if (e->ins < e->outs && !(trace_covers(t, &f->in, e->out, e->out + arrival(f)) &&
-				  trace_runs(t, f->in.file, e->out + END_NS)))
-		return; /* the receiver's capture did not run then, or lost records */
+	if (e->ins < e->outs && !can_be_missed(t, f, e))
+		return;
 	f->judged++;
 	if (e->ins >= e->outs) {
 		came(t, f, e, load);
@@ -441,6 +451,8 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		return;
 	e->in = time;
 	e->absent = t->absent_at;
+	if (e->out > poll_of(t, f)->sent)
+		poll_of(t, f)->sent = e->out;
 	look_at_order(f, e);
 }
 

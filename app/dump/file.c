@@ -24,6 +24,7 @@ enum {
 	OPT_COMMENT,
 	IF_NAME = 2,
 	IF_DESCRIPTION = 3,
+	SHB_OS = 3,
 	SHB_APPLICATION = 4,
 	IF_TSRESOL = 9,
 	IF_TSOFFSET = 14
@@ -31,6 +32,7 @@ enum {
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 
 #define MAGIC 0x1a2b3c4du
+#define FLAG_CRC_ERROR (1u << 24)
 #define LINK_ETHERNET 1
 #define BLOCK_MAX (16u << 20) /* a frame has at most 64 KiB; comments may be longer */
 #define NS 1000000000u
@@ -257,7 +259,7 @@ static uint64_t within_of(const char *comment, uint16_t len)
 
 /*
  * How exact the time of a frame is. Weft states longer times than 10 us. A flight recorder has the
- * time at which a progress call began: that is before it polled, and may be long before it sent.
+ * time at which a progress call began, and states for each sent frame how long after it that left.
  */
 static void set_within(const struct dump_file *file, struct dump_frame *frame)
 {
@@ -265,7 +267,7 @@ static void set_within(const struct dump_file *file, struct dump_frame *frame)
 		return;
 	if (frame->comment)
 		frame->within = within_of(frame->comment, frame->comment_len);
-	if (frame->way == DUMP_OUT && file->comment[0])
+	if (frame->way == DUMP_OUT && file->comment[0] && !frame->within)
 		frame->within = UINT64_MAX;
 }
 
@@ -296,11 +298,12 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 			    (uint64_t)get32(file, b->data + 4) << 32 | get32(file, b->data + 8));
 	at = 20 + ((caplen + 3) & ~3u);
 	while (option(file, b, &at, &code, &len, &data)) {
-		if (code == EPB_FLAGS && len == 4)
+		if (code == EPB_FLAGS && len == 4) {
 			frame->way = get32(file, data) & 3;
-		else if (code == EPB_DROPCOUNT && len == 8)
+			frame->damaged = get32(file, data) & FLAG_CRC_ERROR;
+		} else if (code == EPB_DROPCOUNT && len == 8) {
 			frame->dropped += get64(file, data);
-		else if (code == OPT_COMMENT) {
+		} else if (code == OPT_COMMENT) {
 			frame->comment = (const char *)data;
 			frame->comment_len = len;
 		}
@@ -358,6 +361,16 @@ static void statistics(struct dump_file *file, const struct block *b)
 		file->end = when;
 }
 
+/* "Linux, boot 0123456789abcdef": @return 0 = it has no number */
+static uint64_t host_of(const uint8_t *text, uint16_t len)
+{
+	char start[40];
+	uint64_t id;
+
+	snprintf(start, sizeof(start), "%.*s", len, (const char *)text);
+	return sscanf(start, "Linux, boot %16" SCNx64, &id) == 1 ? id : 0;
+}
+
 /* The flight recorder writes its reason into the section's comment. */
 static void section(struct dump_file *file, const struct block *b)
 {
@@ -367,9 +380,12 @@ static void section(struct dump_file *file, const struct block *b)
 
 	file->closed = false;
 	file->weft = false;
+	file->host = 0;
 	while (option(file, b, &at, &code, &len, &data)) {
 		if (code == OPT_COMMENT && len)
 			weft_text_copy(file->comment, sizeof(file->comment), data, len);
+		if (code == SHB_OS)
+			file->host = host_of(data, len);
 		if (code == SHB_APPLICATION)
 			file->weft = len == 4 && !memcmp(data, "weft", 4);
 	}

@@ -44,6 +44,7 @@ struct dump_frame {
 	 */
 	uint64_t within;
 	bool sockets; /**< its interface is of a lane over sockets (struct dump_iface) */
+	bool damaged; /**< its receiver found a wrong checksum, by the flags of its block */
 	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 	/** in pcapng: a text about it, which has no end mark */
 	const char *comment;
@@ -79,8 +80,9 @@ struct dump_file {
 	uint64_t dropped_before; /**< frames that the writer lost in earlier sections */
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	bool weft;               /**< the writer of the section is Weft */
-	bool closed;             /**< statistics follow the last frame */
-	uint16_t last_iface;     /**< interface of the last frame */
+	uint64_t host; /**< number of the running system that Weft has written; 0 = not known */
+	bool closed;   /**< statistics follow the last frame */
+	uint16_t last_iface; /**< interface of the last frame */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
 	uint64_t end; /**< statistics of an interface are of this time, ns; 0 = none */

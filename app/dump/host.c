@@ -339,6 +339,67 @@ static void polled(struct trace_poll *p, const struct dump_frame *frame, uint64_
 	p->burst++;
 }
 
+static bool is_recorder(const struct trace *t, uint8_t file)
+{
+	return t->survey && t->survey->done && t->survey->file[file].recorder;
+}
+
+void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time)
+{
+	struct trace_poll *p = poll_of(t, frame->file, frame->iface);
+	bool in = frame->way == DUMP_IN;
+	uint64_t call = in && frame->within < time ? time - frame->within : time;
+
+	if (!is_recorder(t, frame->file) || frame->record || frame->sockets)
+		return;
+	p->owner = frame->worker;
+	if (call > p->call) {
+		p->before = p->call;
+		p->call = call;
+		p->calls = 0;
+	} else if (call > p->before && call < p->call) {
+		p->before = call;
+	}
+	p->calls += in && call == p->call;
+	if (p->calls >= BURST)
+		p->full = call;
+}
+
+/* The newest call of the worker that had ended, by records of all of its lanes. */
+static uint64_t ended_call(const struct trace *t, const struct trace_port *port)
+{
+	const struct trace_poll *own = poll_of(t, port->file, port->iface), *p;
+	uint64_t newest = own->call, before = own->before;
+	uint16_t i;
+
+	for (i = 0; i < NEIGHBOURS; i++) {
+		p = poll_of(t, port->file, i);
+		if (p == own || !p->call || p->owner != own->owner)
+			continue;
+		if (p->call > newest) {
+			before = newest > p->before ? newest : p->before;
+			newest = p->call;
+		} else {
+			before = p->call < newest && p->call > before ? p->call : before;
+			before = p->before > before ? p->before : before;
+		}
+	}
+	return before;
+}
+
+bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
+		      uint64_t due)
+{
+	const struct trace_poll *p = poll_of(t, port->file, port->iface);
+	uint64_t call;
+
+	if (!is_recorder(t, port->file) || !p->call)
+		return true;
+	call = ended_call(t, port);
+	/* A port delivers in order. A call that takes a whole burst may leave frames there. */
+	return sent < p->sent || (due < call && p->full != call);
+}
+
 uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		      uint64_t time)
 {

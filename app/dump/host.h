@@ -24,12 +24,23 @@ void trace_notice(struct trace *t, const struct dump_frame *frame, const struct 
 void trace_host_record(struct trace *t, const struct dump_frame *frame,
 		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
 
+/** Take a captured frame: when did its progress call begin, if it is of a flight recorder? */
+void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time);
+
 /**
  * A frame came to an interface.
  * @return the time of a poll that did not find it, so it came later; 0 = none is known
  */
 uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		      uint64_t time);
+
+/**
+ * Had a frame that was sent at @p sent, and had arrived at @p due, been received? Frames wait in a
+ * port, and behind the end of a flight recorder's file there are no records of them. In other
+ * captures this follows from trace_covers().
+ */
+bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
+		      uint64_t due);
 
 /** The polls of an interface. */
 struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port *port);

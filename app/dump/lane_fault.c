@@ -167,13 +167,15 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 {
 	uint64_t least =
 		fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED : FAULT_SEVERAL;
-	double share = fault_share(count, f->judged);
+	/* A damaged frame is evidence in its receiver's capture alone. */
+	uint64_t all = fault == FAULT_CORRUPTION && !f->judged ? f->frames + count : f->judged;
+	double share = fault_share(count, all);
 	struct trace_anomaly *a;
 
 	if (!count)
 		return;
 	a = fault_add(l, fault, trace_index(t, f), f->in.file, first,
-		      "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
+		      "%" PRIu64 " of %" PRIu64 " frames %s", count, all, what);
 	a->share = share;
 	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
 	a->observation = (fault == FAULT_REORDERING ? f->overtaken : count) < least ||

@@ -365,7 +365,7 @@ int slice_write(struct merge *m, const struct msg_watch *w)
 		s->m = m;
 		s->watch = w;
 		/* Without a comment weft-dump would take it for a file of a killed process. */
-		weft_pcapng_begin(&s->out, fd, "a slice, by weft-dump");
+		weft_pcapng_begin(&s->out, fd, "a slice, by weft-dump", 0);
 		write_all(s);
 		ret = end(s);
 	}

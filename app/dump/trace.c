@@ -618,6 +618,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 
 	t->now = time;
 	t->sent_at = 0;
+	trace_called(t, frame, time);
 	t->absent_at = frame->way == DUMP_IN ? trace_polled(t, frame, v, time) : 0;
 	t->fate = UINT64_MAX;
 	t->number = frame->number;

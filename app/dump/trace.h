@@ -246,6 +246,12 @@ struct trace_poll {
 	/* Of an interface. */
 	uint64_t silence; /**< begin of the silence of its host that was judged last */
 	uint32_t waiting; /**< frames that came, and had waited for the end of this silence */
+	/* Of an interface of a flight recorder's file, whose times are those of progress calls. */
+	uint64_t owner;        /**< id of the worker, as `worker`; of sockets, too */
+	uint64_t call, before; /**< the newest call with a record, and the one before it */
+	uint64_t full;         /**< the last call in which a whole burst came */
+	uint32_t calls;        /**< frames that came in the newest call */
+	uint64_t sent;         /**< when the newest frame that came was sent */
 };
 
 /** A silence that may be the host's: the frames that come next decide. */

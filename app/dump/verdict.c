@@ -132,6 +132,17 @@ static void of_file(const struct report *r, unsigned int i, void (*cb)(void *arg
 	}
 }
 
+/* Files of flight recorders state which frames were damaged. */
+static bool are_recorders(const struct trace *t)
+{
+	unsigned int i;
+
+	for (i = 0; t->survey && i < t->num_files; i++)
+		if (!t->survey->file[i].recorder)
+			return false;
+	return t->survey && t->survey->done;
+}
+
 void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg)
 {
 	const struct trace *t = r->trace;
@@ -148,7 +159,7 @@ void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char
 	if (t->num_files > 1 && n == t->num_files && t->num_flows && !judged(t))
 		cb(arg, "what became of frames: no two captures have both ends of a lane at one "
 			"time");
-	if (judged(t) && r->counts->cut)
+	if (judged(t) && r->counts->cut && !are_recorders(t))
 		cb(arg, "corruption of frames that are cut: it takes captures of whole frames");
 }
 

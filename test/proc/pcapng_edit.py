@@ -16,6 +16,7 @@ class Record:
         self.time = high << 32 | low
         self.data = body[20:20 + captured]
         at, self.way, self.dropped = 20 + (captured + 3) // 4 * 4, 0, 0
+        self.damaged = False # by its checksum, as the flags of its block say
         while at + 4 <= len(body):
             code, size = struct.unpack_from('<HH', body, at)
             if code == 2:
@@ -28,7 +29,7 @@ class Record:
         body = struct.pack('<IIIII', self.iface, self.time >> 32, self.time & 0xffffffff,
                            len(self.data), self.len) + self.data + bytes(-len(self.data) % 4)
         if self.way:
-            body += struct.pack('<HHI', 2, 4, self.way)
+            body += struct.pack('<HHI', 2, 4, self.way | self.damaged << 24)
         if self.dropped:
             body += struct.pack('<HHQ', 4, 8, self.dropped)
         return block(PACKET, body + (bytes(4) if self.way or self.dropped else b''))
@@ -63,12 +64,14 @@ class Capture:
     def begin(self):
         return self.records[0].time
 
-    def write(self, path, comment=None, closed=False):
+    def write(self, path, comment=None, closed=False, host=None):
+        """With a comment a file of the flight recorder; host is the number of its system."""
         head = list(self.head)
+        texts = {1: comment, 3: host and 'Linux, boot ' + host, 4: host and 'weft'}
         if comment:
-            text = comment.encode()
-            head[0] = (SECTION, head[0][1][:16] + struct.pack('<HH', 1, len(text)) + text +
-                       bytes(-len(text) % 4) + bytes(4))
+            head[0] = (SECTION, head[0][1][:16] + b''.join(
+                struct.pack('<HH', code, len(text)) + text.encode() + bytes(-len(text) % 4)
+                for code, text in texts.items() if text) + bytes(4))
         with open(path, 'wb') as f:
             for kind, body in head:
                 f.write(block(kind, body))

@@ -347,6 +347,60 @@ def the_first_frames_of_a_recorder_may_lack_neighbours():
                                               'queue or policer loss'}, found
 
 
+def recorders(*captures, hosts=('1' * 16, '2' * 16)):
+    for c in captures:
+        edit.cut(c, 112)
+    done = subprocess.run([DUMP, '-j', *(
+        c.write(path('%c.pcapng' % (97 + i)), 'a lane failed', host=hosts[i])
+        for i, c in enumerate(captures))], stdout=subprocess.PIPE, check=False)
+    assert done.returncode in (0, 4), done.returncode
+    return json.loads(done.stdout)
+
+
+def recorders_of_one_host_have_one_clock():
+    """A progress call of 5 ms has the time of its begin: its frames come before they were sent."""
+    for hosts, equal in ((('1' * 16, '1' * 16), True), (('1' * 16, '2' * 16), False)):
+        a, b = pair()
+        edit.one_clock(a, b)
+        begin = b.records[len(b.records) // 2].time
+        for r in b.records:
+            r.time = begin if begin < r.time < begin + 5000000 else r.time
+        clock = recorders(a, b, hosts=hosts)['captures'][1]['clock_us']
+        assert (clock == 0) == equal, clock
+
+
+def a_recorder_knows_which_frames_were_damaged():
+    a, b = pair('corruption', 1000)
+    expect(['corruption'], a, b)
+    for mine, other in ((a, b), (b, a)):
+        sent = {r.data[26:] for r in other.records if r.way == edit.OUT}
+        for r in mine.records:
+            r.damaged = r.way == edit.IN and r.key() is not None and r.key() not in sent
+    found = [f for f in recorders(a, b)['anomalies'] if f['class'] == 'corruption']
+    assert len(found) == 1, found
+    both = recorders(b, hosts='1')['anomalies'] + recorders(a, hosts='1')['anomalies']
+    assert [f['class'] for f in both] == ['corruption'], both
+
+
+def frames_behind_the_end_of_a_recorder_are_not_lost():
+    """Its last progress call takes a whole burst from one lane, and leaves the rest in its port."""
+    a, b = pair()
+    edit.one_clock(a, b)
+    until = b.records[len(b.records) // 2].time
+    rest = [r for r in b.records if r.time > until and r.way == edit.IN and r.iface == 0][:32]
+    for r in rest:
+        r.time = until + 15000000
+    unsent = {r.key() for r in b.records if r.time > until and r.way == edit.OUT}
+    a.records = [r for r in a.records if r.way == edit.OUT or r.key() not in unsent]
+    b.records = [r for r in b.records if r.time <= until] + rest
+    assert rest[-1].time < a.records[-1].time
+    found = recorders(a, b, hosts=('1' * 16, '1' * 16))
+    assert not {f['class'] for f in found['anomalies']} & {
+        'random loss', 'burst loss', 'queue or policer loss', 'blackhole one way',
+        'lane down', 'capture with gaps'}, found['anomalies']
+    assert not any(f['class'].endswith('loss') for f in found['observations']), found
+
+
 def the_recorders_reason_is_printed():
     a = pair()[0].write(path('r.pcapng'), 'dpdk:0: no sign of 10.0.0.5 for 2.3 s, probed 3 times')
     assert 'r.pcapng was written because: dpdk:0: no sign' in dump(a)
@@ -665,7 +719,9 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          frames_that_a_killed_process_has_not_written_are_no_fault,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
-         the_first_frames_of_a_recorder_may_lack_neighbours, the_recorders_reason_is_printed,
+         the_first_frames_of_a_recorder_may_lack_neighbours,
+         recorders_of_one_host_have_one_clock, a_recorder_knows_which_frames_were_damaged,
+         frames_behind_the_end_of_a_recorder_are_not_lost, the_recorders_reason_is_printed,
          the_verdict_is_the_first_line,
          other_protocols_name_faults, neighbour_discovery_names_faults, icmpv6_names_faults,
          simulated_lanes_with_ipv6_have_the_same_faults, the_first_lines_are_24_at_most,

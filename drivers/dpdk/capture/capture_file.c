@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -134,6 +135,27 @@ int weft_capture_file_shift_names(const char *name, unsigned int files)
 			return -errno;
 	}
 	return 0;
+}
+
+/* ---- time of day ---------------------------------------------------------------------------- */
+
+uint64_t weft_capture_offset(const struct weft_platform *pf)
+{
+	uint64_t best = UINT64_MAX, offset = 0, before, after;
+	struct timespec ts;
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		before = pf->now(pf->arg);
+		clock_gettime(CLOCK_REALTIME, &ts);
+		after = pf->now(pf->arg);
+		if (after - before < best) {
+			best = after - before;
+			offset = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - before -
+				 best / 2;
+		}
+	}
+	return offset;
 }
 
 /* ---- comments of frames --------------------------------------------------------------------- */

@@ -14,6 +14,8 @@
 
 #include <rte_mbuf.h>
 
+#include "base/platform.h"
+
 /**
  * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
  * FIFO (except root's FIFO or device), and a file to which another capture is being written. A FIFO
@@ -30,6 +32,12 @@ bool weft_capture_file_has_name(int fd, const char *name);
  * @return 0 or a negative errno
  */
 int weft_capture_file_shift_names(const char *name, unsigned int files);
+
+/**
+ * The offset from a platform's time to the time of day: of several readings the shortest, which was
+ * not interrupted. Also in a signal handler.
+ */
+uint64_t weft_capture_offset(const struct weft_platform *pf);
 
 /**
  * The comment of a captured frame: its lane and its path, and a time that is not short.

@@ -3,16 +3,19 @@
 #include "capture/pcapng.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5, BLOCK_PACKET = 6 };
-enum { OPT_END = 0, OPT_COMMENT = 1, SHB_APPLICATION = 4 };
+enum { OPT_END = 0, OPT_COMMENT = 1, SHB_OS = 3, SHB_APPLICATION = 4 };
 enum { IF_NAME = 2, IF_DESCRIPTION = 3, IF_MAC = 6, IF_SPEED = 8, IF_TSRESOL = 9 };
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4 };
 enum { ISB_IFRECV = 4, ISB_IFDROP = 5 };
 
+#define FLAG_CRC_ERROR (1u << 24)
 #define STATISTICS_ROOM 4096u
 /*
  * ms that a write waits for the reader of a FIFO, which may be slow but not blocked. Frames that
@@ -86,8 +89,11 @@ static void put_text(struct weft_pcapng *w, uint16_t code, const char *text)
 
 /* ---- sections and interfaces ---------------------------------------------------------------- */
 
-void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment)
+void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment, uint64_t host)
 {
+	char boot[40];
+
+	snprintf(boot, sizeof(boot), "Linux, boot %016" PRIx64, host);
 	w->fd = fd;
 	w->error = 0;
 	w->interfaces = 0;
@@ -101,6 +107,7 @@ void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment)
 	put32(w, UINT32_MAX); /* section length: unknown */
 	put32(w, UINT32_MAX);
 	put_text(w, OPT_COMMENT, comment);
+	put_text(w, SHB_OS, host ? boot : NULL);
 	put_text(w, SHB_APPLICATION, "weft");
 	put_option(w, OPT_END, NULL, 0);
 	end_block(w);
@@ -133,7 +140,7 @@ uint32_t weft_pcapng_interface(struct weft_pcapng *w, uint16_t link, const char 
 
 void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *p)
 {
-	uint32_t flags = (uint32_t)p->direction;
+	uint32_t flags = (uint32_t)p->direction | (p->damaged ? FLAG_CRC_ERROR : 0);
 
 	if (!begin_block(w, BLOCK_PACKET, 96 + p->caplen + (p->comment ? strlen(p->comment) : 0))) {
 		w->lost[p->interface % WEFT_PCAPNG_INTERFACES]++;

@@ -36,6 +36,7 @@ struct weft_pcapng {
 struct weft_pcapng_packet {
 	uint32_t interface;
 	enum weft_pcapng_direction direction;
+	bool damaged;     /**< by its checksum */
 	uint64_t time_ns; /**< since 1970 */
 	const void *data;
 	uint32_t caplen;  /**< bytes of data */
@@ -49,8 +50,10 @@ struct weft_pcapng_packet {
  *
  * @param fd       file to write to
  * @param comment  of the section; NULL = none
+ * @param host     number of the running system (struct weft_platform), whose processes have one
+ *   clock; 0 = not known
  */
-void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment);
+void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment, uint64_t host);
 
 /**
  * Add an interface.

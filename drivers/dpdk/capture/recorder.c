@@ -64,6 +64,71 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 	}
 }
 
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+/*
+ * Marks of a frame, above its lengths: the pause before the next progress call, and whether it is
+ * damaged. The lane's thread makes them when the frame is behind head, so a reader may miss one.
+ */
+#define PAUSE_SHIFT 48
+#define PAUSE_BITS 15
+#define PAUSE_MOST ((1ull << PAUSE_BITS) - 1)
+#define PAUSE_UNIT 65536u /* ns */
+#define DAMAGED (1ull << 63)
+
+#define CALL_FRAMES 256u /* of one progress call that are marked, at most */
+
+/* @return the frame that is @p back before the newest one, of this call; NULL = there is none */
+static struct weft_recorder_slot *slot_of(struct weft_recorder *r, uint64_t back, uint64_t call)
+{
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+	uint64_t have = head - atomic_load_explicit(&r->begin, memory_order_relaxed);
+	struct weft_recorder_slot *s;
+
+	if (back >= CALL_FRAMES || back >= have || back > r->mask)
+		return NULL;
+	s = &r->slots[(head - 1 - back) & r->mask];
+	return atomic_load_explicit(&s->time, memory_order_relaxed) >> 2 == call ? s : NULL;
+}
+
+static void mark(struct weft_recorder_slot *s, uint64_t bits)
+{
+	/* Relaxed: only this thread writes. A reader that comes between has no mark. */
+	atomic_store_explicit(&s->lengths,
+			      atomic_load_explicit(&s->lengths, memory_order_relaxed) | bits,
+			      memory_order_relaxed);
+}
+
+void weft_recorder_pause(struct weft_recorder *r, uint64_t call, uint64_t ns)
+{
+	uint64_t units = RTE_MIN((ns + PAUSE_UNIT - 1) / PAUSE_UNIT, PAUSE_MOST), i;
+	struct weft_recorder_slot *s;
+
+	for (i = 0; (s = slot_of(r, i, call)); i++)
+		mark(s, units << PAUSE_SHIFT);
+}
+
+void weft_recorder_damaged(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
+			   uint64_t call)
+{
+	uint8_t bytes[WEFT_RECORDER_BYTES];
+	size_t have = 0, n;
+	struct weft_recorder_slot *s;
+	uint64_t i;
+
+	for (i = 0; i < num; i++) {
+		n = RTE_MIN(iov[i].iov_len, sizeof(bytes) - have);
+		memcpy(bytes + have, iov[i].iov_base, n);
+		have += n;
+	}
+	for (i = 0; (s = slot_of(r, i, call)); i++)
+		if ((s->time & 3) == WEFT_PCAPNG_IN && !(s->lengths & DAMAGED) &&
+		    !memcmp((const void *)s->word, bytes, have))
+			break;
+	if (s)
+		mark(s, DAMAGED);
+}
+
 /* ---- reading: any thread, a signal handler too ---------------------------------------------- */
 
 static void copy_slot(struct weft_recorder_slot *to, struct weft_recorder_slot *from)
@@ -237,10 +302,12 @@ static atomic_bool writing;
 static struct weft_pcapng out;
 static struct source {
 	struct weft_recorder *r;
-	uint64_t from, to, offset;
+	/* Frames received and frames sent are read by themselves: see time_of(). */
+	uint64_t from[2], to, offset;
 } sources[WEFT_RECORDERS];
 static unsigned int num_sources;
 static char reason_text[320];
+static uint64_t host; /* number of the running system; 0 = not known */
 
 static char file_name[512]; /* before %p and %n; "" = a new file in the folder */
 static char folder[256];    /* or the reason why there is no folder */
@@ -273,7 +340,7 @@ static void writer_unlock(void)
 
 static void take_snapshot(const char *reason)
 {
-	const struct weft_platform *host = &weft_platform_host;
+	const struct weft_platform *real = &weft_platform_host;
 	uint64_t offset = 0;
 	struct source *s;
 
@@ -284,55 +351,101 @@ static void take_snapshot(const char *reason)
 		if (!s->r)
 			break;
 		/* Once: the recorders of a process have one clock, see writer.c. */
-		if (s->r->platform == host && !offset)
-			offset = clock_ns(CLOCK_REALTIME) - host->now(host->arg);
-		s->offset = s->r->platform == host ? offset : 0;
-		recorder_snapshot(s->r, &s->from, &s->to);
+		if (s->r->platform == real && !offset)
+			offset = weft_capture_offset(real);
+		s->offset = s->r->platform == real ? offset : 0;
+		recorder_snapshot(s->r, &s->from[0], &s->to);
+		s->from[1] = s->from[0];
 	}
 }
 
-static uint64_t time_of(const struct source *s)
+/*
+ * All frames of a progress call have the time at which it began. A received frame came before the
+ * call polled, and a sent one left before the next call. Pauses that are not marked are shorter
+ * than NOT_MARKED.
+ */
+#define NOT_MARKED 100000u
+#define STATED 11000u /* ns: a shorter time would not be in the comment */
+
+static const struct weft_recorder_slot *slot_at(const struct source *s, uint64_t i)
 {
-	return (s->r->copy[s->from & s->r->mask].time >> 2) + s->offset;
+	return &s->r->copy[i & s->r->mask];
+}
+
+/* The ns from the frame's call to the next one, by its mark; @p least = it has none. */
+static uint64_t pause_of(const struct source *s, uint64_t i, uint64_t least)
+{
+	uint64_t call = slot_at(s, i)->time >> 2, next = call;
+	uint64_t units = slot_at(s, i)->lengths >> PAUSE_SHIFT & PAUSE_MOST;
+
+	if (!units && !least)
+		return 0;
+	while (++i < s->to && next == call)
+		next = slot_at(s, i)->time >> 2;
+	least = units ? units * PAUSE_UNIT : least;
+	return next > call ? RTE_MIN(least, next - call) : least;
+}
+
+/* Skips frames of the other direction. @return whether there is one */
+static bool is_next(struct source *s, unsigned int way)
+{
+	while (s->from[way] < s->to && (slot_at(s, s->from[way])->time & 3) != WEFT_PCAPNG_IN + way)
+		s->from[way]++;
+	return s->from[way] < s->to;
+}
+
+/*
+ * A received frame gets the latest time at which it can have come: with an earlier one it might
+ * come before it was sent. A sent frame gets the earliest time.
+ */
+static uint64_t time_of(const struct source *s, unsigned int way)
+{
+	uint64_t i = s->from[way];
+
+	return (slot_at(s, i)->time >> 2) + (way == 0 ? pause_of(s, i, 0) : 0) + s->offset;
 }
 
 /* @return the source whose next frame is the oldest; num_sources if there is none */
-static unsigned int oldest_source(void)
+static unsigned int oldest_source(unsigned int *way)
 {
-	unsigned int i, found = num_sources;
+	unsigned int i, k, found = num_sources;
 	uint64_t t, least = UINT64_MAX;
 
 	for (i = 0; i < num_sources; i++) {
-		if (sources[i].from == sources[i].to)
-			continue;
-		t = time_of(&sources[i]);
-		if (t < least || found == num_sources) {
-			least = t;
-			found = i;
+		for (k = 0; k < 2; k++) {
+			if (!is_next(&sources[i], k))
+				continue;
+			t = time_of(&sources[i], k);
+			if (t < least || found == num_sources) {
+				least = t;
+				found = i;
+				*way = k;
+			}
 		}
 	}
 	return found;
 }
 
-static void write_frame(struct source *s, unsigned int interface)
+static void write_frame(struct source *s, unsigned int interface, unsigned int way)
 {
-	const struct weft_recorder_slot *slot = &s->r->copy[s->from & s->r->mask];
-	uint64_t lengths = slot->lengths;
+	uint64_t i = s->from[way], lengths = slot_at(s, i)->lengths, within;
 	char comment[96];
 	struct weft_pcapng_packet p = {
 		.interface = interface,
-		.direction = (enum weft_pcapng_direction)(slot->time & 3),
-		.time_ns = time_of(s),
-		.data = (const void *)slot->word,
+		.direction = (enum weft_pcapng_direction)(WEFT_PCAPNG_IN + way),
+		.damaged = lengths & DAMAGED,
+		.time_ns = time_of(s, way),
+		.data = (const void *)slot_at(s, i)->word,
 		.caplen = RTE_MIN((uint16_t)(lengths >> 32), WEFT_RECORDER_BYTES),
 		.len = (uint32_t)lengths,
 		.comment = comment,
 	};
 
+	within = way == 0 ? pause_of(s, i, 0) : RTE_MAX(pause_of(s, i, NOT_MARKED), STATED);
 	weft_capture_describe(s->r->name, p.data, s->r->link == WEFT_PCAPNG_ETHERNET ? p.caplen : 0,
-			      0, comment, sizeof(comment));
+			      within, comment, sizeof(comment));
 	weft_pcapng_packet(&out, &p);
-	s->from++;
+	s->from[way]++;
 }
 
 /* @return a descriptor, or an error with a sentence in @p name */
@@ -358,20 +471,20 @@ static int open_file(char *name, size_t size)
 /* @return 0, or an error with a sentence in @p name */
 static int write_file(char *name, size_t size)
 {
+	unsigned int i, way = 0;
 	char full[512];
-	unsigned int i;
 	int fd, rc;
 
 	fd = open_file(name, size);
 	if (fd < 0)
 		return fd;
-	weft_pcapng_begin(&out, fd, reason_text);
+	weft_pcapng_begin(&out, fd, reason_text, host);
 	for (i = 0; i < num_sources; i++)
 		weft_pcapng_interface(&out, sources[i].r->link, sources[i].r->name,
 				      sources[i].r->about, sources[i].r->mac, sources[i].r->speed,
 				      WEFT_RECORDER_BYTES);
-	while ((i = oldest_source()) < num_sources)
-		write_frame(&sources[i], i);
+	while ((i = oldest_source(&way)) < num_sources)
+		write_frame(&sources[i], i, way);
 	rc = weft_pcapng_flush(&out);
 	close(fd);
 	if (rc) {
@@ -491,12 +604,14 @@ static void setup_paths(const struct weft_lane_conf *conf)
 }
 
 /* Set the files' name or folder, from the configuration of the first lane. */
-static void recorder_setup(const struct weft_lane_conf *conf)
+static void recorder_setup(const struct weft_lane_conf *conf, const struct weft_platform *platform)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool done;
 
 	pthread_mutex_lock(&lock);
+	if (!done && platform == &weft_platform_host)
+		host = platform->host_id(platform->arg);
 	if (!done)
 		setup_paths(conf);
 	done = true;
@@ -572,7 +687,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		return NULL;
 	while (frames < conf->recorder)
 		frames *= 2;
-	recorder_setup(conf);
+	recorder_setup(conf, platform);
 	pthread_mutex_lock(&pool_lock);
 	r = recorder_get(frames);
 	if (r) {

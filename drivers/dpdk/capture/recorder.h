@@ -45,8 +45,9 @@
 struct weft_tap;
 
 struct weft_recorder_slot {
-	_Atomic uint64_t time;    /**< << 2, and the direction */
-	_Atomic uint64_t lengths; /**< of the frame, and << 32 of its first buffer */
+	_Atomic uint64_t time; /**< << 2, and the direction */
+	/** of the frame, and << 32 of its first buffer; above them the marks of recorder.c */
+	_Atomic uint64_t lengths;
 	_Atomic uint64_t word[WEFT_RECORDER_WORDS];
 };
 
@@ -84,6 +85,18 @@ void weft_recorder_close(struct weft_recorder *r);
 void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const struct iovec *iov,
 			     unsigned int num, uint32_t len, enum weft_pcapng_direction direction,
 			     uint64_t now);
+
+/**
+ * The progress call after the one of time @p call began @p ns later: for a pause that is not short.
+ * A frame of @p call was received or sent in the meantime.
+ */
+void weft_recorder_pause(struct weft_recorder *r, uint64_t call, uint64_t ns);
+/**
+ * A frame that was received in the progress call of time @p call is damaged, by its checksum.
+ * @param iov  its beginning, in pieces
+ */
+void weft_recorder_damaged(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
+			   uint64_t call);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -283,24 +283,48 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 	target_leave(tap, n);
 }
 
+/* A frame with the headers of the network, in two pieces. @return its bytes */
+static uint32_t pieces6(struct weft_tap *tap, const struct rte_mbuf *m, struct weft_six_head *head,
+			struct iovec iov[2])
+{
+	uint32_t len;
+
+	weft_six_head(tap->hosts, m, WEFT_RECORDER_BYTES, head);
+	len = m->pkt_len - head->skip + head->len;
+	iov[0] = (struct iovec){head->bytes, head->len};
+	head->skip = RTE_MIN(head->skip, (uint32_t)m->data_len);
+	iov[1] = (struct iovec){rte_pktmbuf_mtod_offset(m, void *, head->skip),
+				m->data_len - head->skip};
+	return len;
+}
+
 void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		      enum weft_pcapng_direction direction, uint64_t now)
 {
 	struct weft_six_head head;
-	const struct rte_mbuf *m;
 	struct iovec iov[2];
 	unsigned int i;
 	uint32_t len;
 
 	for (i = 0; i < n; i++) {
-		m = pkts[i];
-		weft_six_head(tap->hosts, m, WEFT_RECORDER_BYTES, &head);
-		len = m->pkt_len - head.skip + head.len;
-		iov[0] = (struct iovec){head.bytes, head.len};
-		head.skip = RTE_MIN(head.skip, (uint32_t)m->data_len);
-		iov[1] = (struct iovec){rte_pktmbuf_mtod_offset(m, void *, head.skip),
-					m->data_len - head.skip};
+		len = pieces6(tap, pkts[i], &head, iov);
 		weft_recorder_put_bytes(tap->recorder6, i, iov, 2, len, direction, now);
+	}
+}
+
+void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call)
+{
+	struct weft_six_head head;
+	struct iovec iov[2];
+
+	if (!tap)
+		return;
+	if (tap->recorder) {
+		iov[0] = (struct iovec){rte_pktmbuf_mtod(m, void *), m->data_len};
+		weft_recorder_damaged(tap->recorder, iov, 1, call);
+	} else if (tap->recorder6) {
+		pieces6(tap, m, &head, iov);
+		weft_recorder_damaged(tap->recorder6, iov, 2, call);
 	}
 }
 

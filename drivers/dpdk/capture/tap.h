@@ -87,6 +87,8 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 			   uint64_t now);
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
+/** As weft_recorder_damaged(). @param m  as the port gave it */
+void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call);
 /** weft_recorder_put() for frames that get the headers of the network. */
 void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		      enum weft_pcapng_direction direction, uint64_t now);
@@ -143,6 +145,13 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 	}
 	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed)))
 		weft_tap_copy_arrived(tap, pkts, n, now);
+}
+
+/** As weft_recorder_pause(). */
+static inline void weft_tap_pause(struct weft_tap *tap, uint64_t call, uint64_t ns)
+{
+	if (tap && (tap->recorder || tap->recorder6))
+		weft_recorder_pause(tap->recorder ? tap->recorder : tap->recorder6, call, ns);
 }
 
 /**

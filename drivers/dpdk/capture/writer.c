@@ -123,7 +123,7 @@ static int begin_file(struct weft_capture *c, char *why, size_t why_len)
 	if (fd < 0)
 		return fd;
 	close(c->out.fd);
-	weft_pcapng_begin(&c->out, fd, NULL);
+	weft_pcapng_begin(&c->out, fd, NULL, c->host);
 	for (i = 0; i < c->num_sources; i++) {
 		s = c->source[i];
 		s->reported = s->dropped_at_stats;
@@ -378,27 +378,6 @@ static void written_by_lane(struct weft_capture *c)
 
 /* ---- lifetime ------------------------------------------------------------------------------- */
 
-/*
- * The offset from the platform's time to the time of day: of several readings the shortest, which
- * was not interrupted.
- */
-static uint64_t offset_of(const struct weft_platform *pf)
-{
-	uint64_t best = UINT64_MAX, offset = 0, before, real, after;
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
-		before = pf->now(pf->arg);
-		real = real_ns();
-		after = pf->now(pf->arg);
-		if (after - before < best) {
-			best = after - before;
-			offset = real - before - best / 2;
-		}
-	}
-	return offset;
-}
-
 struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap)
 {
 	const struct weft_platform *pf = tap->platform;
@@ -429,7 +408,7 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 		 * drift since then, and a message could be received before it was sent.
 		 */
 		if (!c->offset)
-			c->offset = offset_of(pf);
+			c->offset = weft_capture_offset(pf);
 		s->target.offset = c->offset;
 	}
 	if (!c->threaded)
@@ -459,8 +438,9 @@ struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
 	*rc = fd;
 	if (fd < 0)
 		goto free_capture;
-	weft_pcapng_begin(&c->out, fd, NULL);
 	c->threaded = threaded;
+	c->host = threaded ? weft_platform_host.host_id(NULL) : 0;
+	weft_pcapng_begin(&c->out, fd, NULL, c->host);
 	*rc = threaded ? weft_capture_thread("weft-capture", write_loop, c, &c->thread) : 0;
 	if (!*rc)
 		return c;

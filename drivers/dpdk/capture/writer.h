@@ -47,6 +47,7 @@ struct weft_capture {
 	uint64_t flush_at, stats_at, counters_at;
 	/** from the host's monotonic time to the time of day; 0 = not known yet */
 	uint64_t offset;
+	uint64_t host; /**< number of the running system; 0 = of a simulator */
 	pthread_t thread;
 	bool threaded;
 	atomic_bool stop;

@@ -548,8 +548,10 @@ void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 	iface->gap = step > slept + RAW_GAP;
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
-	if (step > slept + RAW_OUTSIDE_STEP_MAX)
+	if (step > slept + RAW_OUTSIDE_STEP_MAX) {
 		raw_gap_note(iface, step - slept);
+		weft_tap_pause(iface->tap, iface->now, step - slept);
+	}
 	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
 	if (iface->sent_outside) {
 		iface->sent_outside = false;

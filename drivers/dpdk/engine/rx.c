@@ -682,7 +682,7 @@ static bool in_place_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return plain_input(iface, m);
 }
 
-static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
+static inline void any_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	const void *data = rte_pktmbuf_mtod(m, const void *);
 	struct rte_mbuf *desc = m;
@@ -714,9 +714,7 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 			raw_count(iface, RAW_DROP_BAD_CSUM);
 			return;
 		}
-		/*
-		 * UNKNOWN is a valid answer: a NIC does not check every frame that it could check.
-		 */
+		/* UNKNOWN is valid: a NIC does not check every frame that it could check. */
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->rx_filter, data, m->pkt_len, &v);
@@ -726,6 +724,15 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 		lane_input(iface, &v, desc);
 	else
 		drop_input(iface, g, &v, m);
+}
+
+static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	uint64_t damaged = iface->counter[RAW_DROP_BAD_CSUM];
+
+	any_input(iface, m);
+	if (unlikely(iface->counter[RAW_DROP_BAD_CSUM] != damaged))
+		weft_tap_damaged(iface->tap, m, iface->now);
 }
 
 /* Frames of this worker that arrived at other workers' queues. */
