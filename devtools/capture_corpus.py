@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -239,7 +240,7 @@ class Run:
         self.network, self.kind, self.number = network, kind, number
         self.right, self.action, self.way = KINDS[kind]
         self.truth = {'kind': kind, 'number': number, 'actions': []}
-        self.hogs, self.waits, self.server = [], None, None
+        self.hogs, self.waits, self.server, self.telemetry = [], None, None, {}
 
     def note(self, what):
         self.truth['actions'].append((time.time(), what))
@@ -272,7 +273,19 @@ class Run:
             pids = [self.client.pid, self.server.pid]
         self.waits = Waits(pids)
         self.wait_for_traffic()
+        if self.network.recorder:
+            self.telemetry = {side: self.connect(side) for side in 'ab'}
         time.sleep(0.1 + 0.03 * (self.number % 10))
+
+    @staticmethod
+    def connect(side):
+        """To the telemetry of a process. On a busy machine weft-info starts too late: a recorder
+        has the last tenths of a second, and both files must have the same ones."""
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.settimeout(10)
+        s.connect('/var/run/dpdk/corpus-%s/dpdk_telemetry.v2' % side)
+        s.recv(16384)
+        return s
 
     def devices(self):
         return [] if 'udp' in self.kind else ['rail0', 'rail1']
@@ -356,13 +369,12 @@ class Run:
         lasts, at both ends at once."""
         began = self.truth['actions'][0][0] if self.truth['actions'] else time.time()
         time.sleep(max(0, began + AFTER_S - time.time()))
-        requests = [subprocess.Popen(
-            [os.path.join(self.network.build, 'app', 'weft-info'), '--recorder', '--pid',
-             str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for side, process in (('a', self.client), ('b', self.server))
-            if process.poll() is None and not self.recorded(side)]
-        for process in requests:
-            process.wait(10)
+        sides = [side for side, process in (('a', self.client), ('b', self.server))
+                 if process.poll() is None and not self.recorded(side)]
+        for side in sides:
+            self.telemetry[side].send(b'/weft/recorder')
+        for side in sides:
+            self.telemetry[side].recv(16384)
 
     def keep_recorders(self):
         for side in 'ab':
@@ -388,6 +400,8 @@ class Run:
         finally:
             if self.waits:
                 self.waits.stop()
+            for s in self.telemetry.values():
+                s.close()
             self.end()
         if self.network.recorder:
             self.keep_recorders()

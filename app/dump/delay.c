@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dump/delay.h"
+#include "dump/host.h"
 #include "dump/trace.h"
 
 /* ---- delays --------------------------------------------------------------------------------- */
@@ -547,13 +548,49 @@ static bool is_proved(const struct trace *t, const struct trace_flow *f, struct 
 	return most >= PROVED_SLOTS;
 }
 
+/* ---- floors from the begin on --------------------------------------------------------------- */
+
+/*
+ * A flight recorder's file may begin behind the change. Then the lane is compared with others
+ * between the two hosts: none of its frames is fast, and some without a queue of their own are near
+ * its floor.
+ */
+
+#define STANDS_NS 1000000 /* floor, at least */
+
+static bool stands(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
+{
+	static struct trace_floors own, others;
+	const struct trace_floor *s;
+	unsigned int times = 0;
+	uint64_t until = 0;
+
+	if (!trace_is_recorder(t, f->in.file))
+		return false;
+	d->after = gather_slots(t, f, true, &own);
+	d->before = gather_slots(t, f, false, &others);
+	if (d->after == INT64_MAX || d->before == INT64_MAX || d->after < STANDS_NS ||
+	    d->after / TIMES_OTHER < d->before)
+		return false;
+	d->before = RTE_MAX(d->before, (int64_t)0);
+	d->time = f->first;
+	for (s = own.slot; s < own.slot + TRACE_FLOORS; s++) {
+		if (!s->frames || s->load >= OWN_FREE || s->least > d->after + d->after / 4 ||
+		    s->first < until)
+			continue;
+		until = s->first + (uint64_t)s->least;
+		times++;
+	}
+	return times >= DELAY_TIMES;
+}
+
 /* ---- either -------------------------------------------------------------------------------- */
 
 bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
 {
 	unsigned int at;
 
-	if (rises(t, f, d) || has_floor(t, f, d)) {
+	if (rises(t, f, d) || has_floor(t, f, d) || stands(t, f, d)) {
 		d->of_path = true;
 		return true;
 	}

@@ -20,7 +20,8 @@
 #define END_NS 5000000u /* frames sent this short time before the end may still arrive */
 #define ARRIVAL_NS 100000u
 #define BUCKETS (2u * TRACE_PENDING)
-#define NEAR 32u /* entries of a bucket; further ones are in the bucket of their id */
+#define RING_LEAST 64u /* frames */
+#define NEAR 32u       /* entries of a bucket; further ones are in the bucket of their id */
 
 struct pending {
 	uint64_t id;
@@ -240,8 +241,9 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 }
 
 /*
- * The frames that the ring of the flow's receiver holds, by the HELLO of any flow to its port.
- * @return 0 = not known, or frames come there whose sender has no capture
+ * The frames that the ring of the flow's receiver holds, by the HELLO of any flow to its port. A
+ * capture that begins later, or a flight recorder, has none: then the least of usual ports.
+ * @return 0 = frames come there whose sender has no capture
  */
 static uint32_t ring_of(const struct trace *t, const struct trace_flow *f)
 {
@@ -255,7 +257,7 @@ static uint32_t ring_of(const struct trace *t, const struct trace_flow *f)
 			return 0;
 		ring = g->rx_frames ? g->rx_frames : ring;
 	}
-	return ring;
+	return ring ? ring : RING_LEAST;
 }
 
 /*
@@ -295,6 +297,15 @@ static uint64_t arrival(const struct trace_flow *f)
 		       : END_NS;
 }
 
+/*
+ * A flight recorder's file has all frames from one on that it has. What came before that one was
+ * sent before it, if the receiver was late.
+ */
+static bool has_begun(const struct trace *t, const struct trace_flow *f, const struct pending *e)
+{
+	return !trace_is_recorder(t, f->out.file) || (f->known_in && e->in > f->known_in);
+}
+
 /* Did the receiver's capture run when the frame arrived, lose no records, and reach behind it? */
 static bool can_be_missed(const struct trace *t, const struct trace_flow *f,
 			  const struct pending *e)
@@ -316,7 +327,7 @@ static void judge(struct trace *t, const struct pending *e)
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
 	if (!e->out) { /* the sender's capture lacks it */
-		if (f->out.known && e->in > arrival(f) &&
+		if (f->out.known && e->in > arrival(f) && has_begun(t, f, e) &&
 		    trace_covers(t, &f->out, e->in - arrival(f), e->in))
 			first_of(&f->first_unseen_out, &f->unseen_out, e->in);
 		return;
@@ -451,6 +462,8 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		return;
 	e->in = time;
 	e->absent = t->absent_at;
+	if (e->out && !f->known_in)
+		f->known_in = time;
 	if (e->out > poll_of(t, f)->sent)
 		poll_of(t, f)->sent = e->out;
 	look_at_order(f, e);

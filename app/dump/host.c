@@ -339,7 +339,7 @@ static void polled(struct trace_poll *p, const struct dump_frame *frame, uint64_
 	p->burst++;
 }
 
-static bool is_recorder(const struct trace *t, uint8_t file)
+bool trace_is_recorder(const struct trace *t, uint8_t file)
 {
 	return t->survey && t->survey->done && t->survey->file[file].recorder;
 }
@@ -350,7 +350,7 @@ void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time
 	bool in = frame->way == DUMP_IN;
 	uint64_t call = in && frame->within < time ? time - frame->within : time;
 
-	if (!is_recorder(t, frame->file) || frame->record || frame->sockets)
+	if (!trace_is_recorder(t, frame->file) || frame->record || frame->sockets)
 		return;
 	p->owner = frame->worker;
 	if (call > p->call) {
@@ -393,7 +393,7 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 	const struct trace_poll *p = poll_of(t, port->file, port->iface);
 	uint64_t call;
 
-	if (!is_recorder(t, port->file) || !p->call)
+	if (!trace_is_recorder(t, port->file) || !p->call)
 		return true;
 	call = ended_call(t, port);
 	/* A port delivers in order. A call that takes a whole burst may leave frames there. */

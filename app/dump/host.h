@@ -24,6 +24,9 @@ void trace_notice(struct trace *t, const struct dump_frame *frame, const struct 
 void trace_host_record(struct trace *t, const struct dump_frame *frame,
 		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
 
+/** Is the file one of a flight recorder? */
+bool trace_is_recorder(const struct trace *t, uint8_t file);
+
 /** Take a captured frame: when did its progress call begin, if it is of a flight recorder? */
 void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time);
 

@@ -6,6 +6,7 @@
 
 #include "dump/delay.h"
 #include "dump/fault.h"
+#include "dump/host.h"
 #include "dump/lane_fault.h"
 #include "dump/trace.h"
 
@@ -62,6 +63,7 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 #define LEFT_NS 18000000u /* ends that stop earlier after a loss: left_at_once() */
 #define PROVED 2u         /* FAULT_SEVERAL for frames that nothing but the fault makes */
 #define MTU_FRAMES 3u     /* lost frames that show a smaller MTU, at least */
+#define MTU_SEARCH 9u     /* the same in a file that may begin behind the change */
 
 /* Most of the lost frames are in runs that last long, or until the end. */
 static bool is_hole(const struct trace_flow *f)
@@ -69,11 +71,17 @@ static bool is_hole(const struct trace_flow *f)
 	return f->holes && 2 * f->hole_lost >= f->lost;
 }
 
-/* From the first loss on, no frame as long as the lost ones came, and shorter frames did. */
-static bool is_mtu(const struct trace_flow *f)
+/*
+ * From the first loss on, no frame as long as the lost ones came, and shorter frames did. Before it
+ * longer ones came, where the capture has that time: the search of an end for the MTU of a path
+ * that never had its own loses few frames.
+ */
+static bool is_mtu(const struct trace *t, const struct trace_flow *f)
 {
-	return f->lost >= MTU_FRAMES && f->large_came_at == 0 &&
-	       f->came_max_before >= f->lost_min && f->num_came > 0 &&
+	bool had = f->came_max_before >= f->lost_min ||
+		   (f->lost >= MTU_SEARCH && trace_is_recorder(t, f->in.file));
+
+	return f->lost >= MTU_FRAMES && f->large_came_at == 0 && had && f->num_came > 0 &&
 	       f->came[f->num_came - 1].time > f->first_lost;
 }
 
@@ -211,7 +219,7 @@ static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
 	uint32_t shortest;
 
 	for (g = t->flow; g < t->flow + t->num_flows; g++) {
-		if (g == f || !trace_same_ports(f, g) || !is_mtu(g))
+		if (g == f || !trace_same_ports(f, g) || !is_mtu(t, g))
 			continue;
 		shortest = f->large_came_at ? g->lost_min : 0;
 		for (i = 0, n = 0; i < f->num_gone; i++)
@@ -273,7 +281,7 @@ static bool explained(const struct trace *t, const struct trace_flow *f, struct 
 			->weight = 2.2;
 		return true;
 	}
-	if (!is_mtu(f))
+	if (!is_mtu(t, f))
 		return false;
 	fault_add(l, FAULT_PATH_MTU, trace_index(t, f), f->in.file, f->first_lost,
 		  "frames of %u bytes and more no longer arrive, shorter ones do", f->lost_min)

@@ -169,6 +169,7 @@ struct trace_flow {
 	uint64_t overflowed;
 	/** frames that came, and that the receiver's capture lacks; that the sender's lacks */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
+	uint64_t known_in; /**< when the first frame came that its sender's capture has */
 	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */
 	uint64_t holes, hole_lost, hole_ns;
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
