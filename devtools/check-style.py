@@ -45,7 +45,7 @@ QUOTED = re.compile(r'''\s*(?:[\w-]+ )*(?:"[^"]*"|'[^']*')(?: ?(?:&&|\|\||;;|\\|
 UNBOUNDED = re.compile(r'\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca|atoi|atol)\(')
 TYPEDEF_OF_STRUCT = re.compile(r'^typedef (struct|union|enum)\b[^;(]*[{;]')
 # Integers in the byte order of the wire are structs that are passed as integers are.
-TYPEDEFS = ('lib/core/wire_types.h',)
+TYPEDEFS = ('lib/base/bytes.h',)
 # Where the product's threads are started.
 THREADS = 'lib/base/thread.c'
 # Files of the kernel that comments name, and of an installation.

@@ -22,7 +22,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "drivers/dpdk/port/switch.h"
+#include "drivers/dpdk/port/ports.h"
 
 #define BURST 32
 #define RING 512

@@ -312,8 +312,8 @@ def c_header(wire, file):
     others = {f.struct.file.name for s in file.items for f in s.items if s.struct and f.struct}
     out = [HEAD + '#ifndef %s\n#define %s\n\n#include <assert.h>\n#include <stddef.h>\n'
            % (guard, guard)]
-    others = ['wire_types.h'] + sorted(others - {file.name})
-    out += ['#include "core/%s"' % name for name in others] + ['']
+    out += ['#include "base/bytes.h"']
+    out += ['#include "core/%s"' % name for name in sorted(others - {file.name})] + ['']
     for group in (wire.messages, wire.frames):
         mine = [i for i in group.items if i.file is file]
         if mine:

@@ -2,7 +2,7 @@
 /**
  * @file answer.h
  * The socket over which weft-info queries a process whose workers have no raw lanes, and so no
- * telemetry of DPDK. The socket is answers-ID in the user's folder (base/user_folder.h). It has the
+ * telemetry of DPDK. The socket is answers-ID in the user's folder (base/host.h). It has the
  * same commands and answers as DPDK's telemetry socket (weft(7)).
  *
  *	weft-info -> socket -> helper thread -> question -> worker, in its next progress call

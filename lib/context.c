@@ -10,15 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/host.h"
-#include "base/keylog.h"
 #include "base/log.h"
-#include "base/greeting.h"
 #include "base/secret.h"
+#include "base/tcp.h"
 #include "core/config.h"
-#include "core/context.h"
 #include "core/lane_list.h"
+#include "core/worker.h"
 #include "dispatch.h"
 #include "mem/mem.h"
 #include "self/self_lane.h"

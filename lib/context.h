@@ -6,7 +6,7 @@
 #ifndef WEFT_LIB_CONTEXT_H
 #define WEFT_LIB_CONTEXT_H
 
-#include "core/context.h"
+#include "core/worker.h"
 #include "lane.h"
 #include "lane_tap.h"
 

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "lane.h"
 
 /** weft_lane_open.recv(). @param arg  the worker */

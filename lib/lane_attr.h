@@ -219,4 +219,27 @@ enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_C
 enum weft_cc_number { WEFT_CC_AUTO, WEFT_CC_LIST(WEFT_CC_NUMBER) WEFT_CC_COUNT };
 #undef WEFT_CC_NUMBER
 
+/* ------------------------------------------------------------------ counters */
+
+/*
+ * Counters are listed once: LIST(X) has X(field, "public name", "help text.") for each. The list
+ * generates the fields of a struct, the code that reports them, and their help
+ * (weft_counter_help()). The help text begins with the unit: "Frames dropped: ...". Lists are
+ * RAW_COUNTER_LIST (engine/iface.h), WEFT_MSG_COUNTERS (msg/state.h), and others of that kind.
+ *
+ * A second kind of list has levels, which may fall, and which are evaluated when they are queried:
+ * X(expression, "name", "help text.").
+ */
+
+/** For a list inside a struct. */
+#define WEFT_COUNTER_FIELD(field, name, help) uint64_t field;
+
+/** For lists inside a table of struct weft_lane_counter, and its end. */
+#define WEFT_COUNTER_HELP(field, name, help) {name, help, false},
+#define WEFT_LEVEL_HELP(value, name, help) {name, help, true},
+#define WEFT_COUNTER_HELP_END     \
+	{                         \
+		NULL, NULL, false \
+	}
+
 #endif /* WEFT_LANE_ATTR_H */

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/bytes.h"
 #include "base/platform.h"
 #include "core/wire_tap_def.h"
-#include "core/wire_types.h"
 
 /** Link type of interfaces whose packets are message records: LINKTYPE_USER15. */
 #define WEFT_RECORD_LINKTYPE 162u

@@ -18,14 +18,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/thread.h"
-#include "base/copy.h"
-#include "base/greeting.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/tcp.h"
-#include "core/config.h"
+#include "base/thread.h"
 #include "context.h"
+#include "core/config.h"
 #include "core/worker.h"
 #include "listen.h"
 #include "msg/msg.h"

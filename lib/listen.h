@@ -6,7 +6,7 @@
  *	client -> listener  struct weft_hello
  *	client <- listener  struct weft_hello_reply, then `length` bytes: the packed worker address
  *
- * With a job key, version WEFT_HELLO_SEALED, the messages of base/greeting.h follow: behind
+ * With a job key, version WEFT_HELLO_SEALED, the messages of base/tcp.h follow: behind
  * weft_hello the request, and behind weft_hello_reply the answer, whose text is the address.
  *
  * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of

@@ -12,11 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/copy.h"
-#include "core/address.h"
-#include "core/context.h"
-#include "core/endpoint.h"
+#include "base/bytes.h"
 #include "context.h"
+#include "core/address.h"
 #include "core/worker.h"
 #include "dispatch.h"
 #include "mem/mem.h"

@@ -21,7 +21,6 @@
 #include "base/question.h"
 #include "base/thread.h"
 #include "core/config.h"
-#include "core/context.h"
 #include "core/worker.h"
 #include "listen.h"
 #include "msg/msg.h"

@@ -9,16 +9,16 @@
 #include <string.h>
 
 #include "answer.h"
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/question.h"
 #include "base/text.h"
 #include "context.h"
 #include "core/address.h"
-#include "core/context.h"
 #include "core/lane_list.h"
 #include "core/lane_show.h"
+#include "core/worker.h"
 #include "dispatch.h"
 #include "listen.h"
 #include "mem/mem.h"

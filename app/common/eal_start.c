@@ -17,7 +17,7 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "drivers/dpdk/port/eal.h"
-#include "drivers/dpdk/port/switch.h"
+#include "drivers/dpdk/port/ports.h"
 #include "weft.h"
 
 static bool chooses_cores(int count, char *const *words)

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "core/wire_frame_def.h"
-#include "drivers/dpdk/seal/cipher.h"
-#include "drivers/dpdk/seal/sealed.h"
+#include "drivers/dpdk/seal/seal.h"
 
 #define FLAGS_OF_SEAL (WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE)
 #define HEAD ((uint32_t)sizeof(struct weft_frame_hdr))

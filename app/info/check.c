@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/netlink.h"
+#include "base/host.h"
 #include "base/tcp.h"
 #include "common/cli.h"
 #include "info/check_facts.h"

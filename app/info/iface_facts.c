@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/netlink.h"
+#include "base/host.h"
 #include "info/iface_facts.h"
 
 /* Is it a valid interface name, which as a part of a path leads nowhere else? */

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/text.h"
-#include "base/user_folder.h"
 #include "common/cli.h"
 #include "info/query.h"
 

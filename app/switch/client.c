@@ -17,8 +17,7 @@
 #include <rte_common.h>
 
 #include "base/thread.h"
-#include "drivers/dpdk/memif/messages.h"
-#include "drivers/dpdk/memif/ring.h"
+#include "drivers/dpdk/memif/control.h"
 #include "switch/client.h"
 #include "switch/grant.h"
 #include "switch/pump.h"

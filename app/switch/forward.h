@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "drivers/dpdk/frame/frame.h"
-#include "drivers/dpdk/port/switch.h"
+#include "drivers/dpdk/port/ports.h"
 
 /** Bytes of a frame that are parsed. The ports that ICMP quotes end at byte 70 or before it. */
 #define SW_HEAD 128u

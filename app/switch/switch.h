@@ -26,8 +26,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "base/hash.h"
-#include "drivers/dpdk/memif/ring.h"
+#include "base/container.h"
+#include "drivers/dpdk/memif/control.h"
 #include "switch/forward.h"
 
 #define SW_BURST 32u

@@ -23,7 +23,6 @@
 #include "capture/capture.h"
 #include "engine/engine.h"
 #include "frame/arp.h"
-#include "frame/hosts.h"
 #include "lane.h"
 #include "memif/memif.h"
 #include "port/eal.h"
@@ -33,7 +32,6 @@
 #include "port/ports.h"
 #include "port/rxtx.h"
 #include "port/spread.h"
-#include "port/switch.h"
 #include "udp/udp.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver, weft_udp_driver;

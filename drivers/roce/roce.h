@@ -6,10 +6,10 @@
  * one port of a device for one worker, with a completion queue and a shared receive queue. A
  * *lane_ep* is a connection, and a *chan* is one of its queue pairs.
  *
- *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes
+ *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes;
+ *	              registration, its keys and its cost; pools of registered buffers
  *	roce_async.c  events of the device; the threads for kernel calls that sleep (address
  *	              resolution)
- *	roce_mem.c    registration, its keys and its cost; pools of registered buffers
  *	roce_iface.c  opening, attributes, progress, closing; events of the device become events of
  *	              lanes
  *	roce_qp.c     lane_eps and their queue pairs: create, connect
@@ -21,9 +21,8 @@
  *
  *	roce_text.c   options of a lane; which entry of the GID table it uses; message texts:
  *	              completion errors, events
- *	roce_wire.c   validation of addresses and datagrams from peers
- *	roce_flow.h   decisions about a queue pair: outstanding messages, places of the send queue,
- *	              suspicion, its end
+ *	roce_wire.c   validation of addresses and datagrams from peers; decisions about a queue
+ *	              pair: outstanding messages, places of the send queue, suspicion, its end
  *
  *	ud.c          the control channel (ud.h): opening, progress, closing, datagrams
  *	ud_ep.c       its connections: which one a datagram belongs to; initiators prove that they
@@ -37,11 +36,9 @@
 #include <infiniband/verbs.h>
 
 #include "base/container.h"
-#include "base/counters.h"
 #include "lane.h"
+#include "lane_attr.h"
 #include "roce_dev.h"
-#include "roce_flow.h"
-#include "roce_mem.h"
 #include "roce_text.h"
 #include "roce_wire.h"
 

@@ -17,7 +17,7 @@
 
 /*
  * The shared receive queue. The number of posted buffers never falls below the sum of the windows
- * promised to all peers (roce_flow.h), except by the buffers of the current poll, for which there
+ * promised to all peers (roce_wire.h), except by the buffers of the current poll, for which there
  * is a margin.
  */
 

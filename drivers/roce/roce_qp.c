@@ -25,7 +25,7 @@
  * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes. BYE: BYE was sent
  * and is not complete. DRAIN: outstanding requests complete with errors.
  *
- * When the peer has closed, our BYE in reply is sent in state FAILED. roce_flow.h decides its end,
+ * When the peer has closed, our BYE in reply is sent in state FAILED. roce_wire.h decides its end,
  * as in state BYE.
  *
  * A lane_ep may end while a thread connects it: destroyed (DRAIN), or failed. Then the thread still

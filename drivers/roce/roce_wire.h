@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_wire.h
- * The wire format of RoCE lanes, except the protocol layer's messages, and its validation.
- * core/wire.def has the structures: little-endian, packed. Pure: no verbs calls.
+ * The wire format of RoCE lanes, except the protocol layer's messages, and its validation; and
+ * decisions about a queue pair: its credit, the places of its send queue, when its device is
+ * suspected, when it may end. core/wire.def has the structures: little-endian, packed. Pure: no
+ * verbs calls.
  *
  * A message is one SEND with immediate data; the immediate data is its header:
  *
@@ -24,8 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "core/wire_roce_def.h"
-#include "core/wire_types.h"
 
 /* Version 1 had no cookies in datagrams; version 2 had no PING and no LANE_DOWN. */
 #define WEFT_ROCE_VERSION 3
@@ -120,5 +122,276 @@ struct weft_roce_ud_packet {
  * @return 0 or -EBADMSG
  */
 int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packet *out);
+
+/* ------------------------------------------------------------------ credit */
+
+/*
+ * The credit of a queue pair: the number of outstanding messages, and which of them the peer has
+ * processed.
+ *
+ * Every message takes one buffer of the receiver's shared queue. The receiver promises each queue
+ * pair a *window* of buffers, and has at least the sum of all windows posted. A sender has at most
+ * a window of messages that the receiver has not reported as processed. So the shared queue is
+ * never empty, and the hardware never delays a sender ("receiver not ready").
+ *
+ * "Processed" is "acknowledged" in the contract of lanes: the acknowledgement of the hardware means
+ * only that the data are in the peer's memory.
+ */
+
+struct weft_roce_credit {
+	uint32_t sent;       /**< messages handed to the queue pair; cumulative */
+	uint32_t acked;      /**< messages of `sent` that the peer has processed */
+	uint32_t window;     /**< promised by the peer */
+	uint32_t processed;  /**< messages of the peer whose callback has returned */
+	uint32_t reported;   /**< messages of `processed` that were reported to the peer */
+	uint32_t own_window; /**< promised to the peer */
+};
+
+static inline bool weft_roce_credit_room(const struct weft_roce_credit *c)
+{
+	return c->sent - c->acked < c->window;
+}
+
+enum weft_roce_ack { WEFT_ROCE_ACK_OLD, WEFT_ROCE_ACK_NEW, WEFT_ROCE_ACK_BAD };
+
+/**
+ * The peer reports that it has processed @p count messages, modulo 2^25. Counts arrive in messages
+ * and in the word, and may overtake each other. So an older count is no error; a count beyond the
+ * number of sent messages is.
+ */
+static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c, uint32_t count)
+{
+	uint32_t ahead = (count - c->acked) & WEFT_ROCE_COUNT_MASK;
+
+	if (ahead == 0)
+		return WEFT_ROCE_ACK_OLD;
+	if (ahead <= c->sent - c->acked) {
+		c->acked += ahead;
+		return WEFT_ROCE_ACK_NEW;
+	}
+	/* An old count is at most two windows back: it preceded the last full window. */
+	if (WEFT_ROCE_COUNT_MASK + 1 - ahead <= 2 * WEFT_ROCE_WINDOW_MAX)
+		return WEFT_ROCE_ACK_OLD;
+	return WEFT_ROCE_ACK_BAD;
+}
+
+/**
+ * Take the count from the word that the peer writes, which has all 32 bits. The word may be
+ * arbitrarily old: while messages carry the count, the peer does not write the word.
+ */
+static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
+{
+	int32_t ahead = (int32_t)(count - c->acked);
+
+	if (ahead <= 0)
+		return WEFT_ROCE_ACK_OLD;
+	if ((uint32_t)ahead > c->sent - c->acked)
+		return WEFT_ROCE_ACK_BAD;
+	c->acked = count;
+	return WEFT_ROCE_ACK_NEW;
+}
+
+/** Is a report to the peer due, so that it does not run out of credit? */
+static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
+{
+	return c->processed - c->reported >= (c->own_window + 3) / 4;
+}
+
+/**
+ * The window of a new queue pair: as configured while few buffers are promised, later smaller and
+ * smaller parts of what is left, so that many peers can connect.
+ * @param left  buffers that are not promised to any peer
+ * @return window, or 0: no more peers
+ */
+static inline uint32_t weft_roce_window(uint32_t wanted, uint32_t left)
+{
+	uint32_t w = left / 256 < wanted ? left / 256 : wanted;
+
+	if (w < 4)
+		w = 4;
+	/* One more buffer is for BYE. */
+	return left >= w + 1 ? w : 0;
+}
+
+/**
+ * Receive buffers that can still be promised. An eighth is reserved for buffers that are being
+ * processed, and buffers that the protocol layer keeps can't be posted. So posted buffers cover all
+ * windows, for any number of peers.
+ */
+static inline uint32_t weft_roce_left(uint32_t total, uint32_t promised, uint32_t kept)
+{
+	uint32_t most = total - total / 8;
+
+	return promised + kept < most ? most - promised - kept : 0;
+}
+
+/* ------------------------------------------------------------------ the send queue */
+
+/*
+ * The places of a send queue: when its doorbell is rung, and which requests are signaled.
+ *
+ * Requests are collected and posted to the device in batches, because each post costs a doorbell
+ * (or, with a software device, a system call). The first request on an idle queue is posted at
+ * once; the others wait until the batch is full or the worker's progress call ends. Only the last
+ * request of a batch is signaled, and its completion completes all before it. So every request is
+ * covered by a completion, and a stream costs one completion per batch. Requests with a completion
+ * callback of their own (reads, writes, atomics) are signaled, too.
+ */
+
+#define WEFT_ROCE_BATCH 16 /**< requests per doorbell at most */
+
+struct weft_roce_sq {
+	uint32_t depth;  /**< places; a power of 2 */
+	uint32_t head;   /**< next request; cumulative */
+	uint32_t posted; /**< handed to the device: head - posted are collected */
+	uint32_t tail;   /**< first one that is not complete */
+};
+
+/** Are places left? @p reserve of them are kept for BYE and counts. */
+static inline bool weft_roce_sq_room(const struct weft_roce_sq *sq, uint32_t reserve)
+{
+	return sq->head - sq->tail + reserve < sq->depth;
+}
+
+/** After a request was added: post now? @p idle: nothing was outstanding before it. */
+static inline bool weft_roce_sq_ring(const struct weft_roce_sq *sq, bool idle)
+{
+	return idle || sq->head - sq->posted >= WEFT_ROCE_BATCH;
+}
+
+/**
+ * A completion of request @p at has arrived. @return the number of requests that it completes; 0 =
+ * it is invalid
+ */
+static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint32_t at)
+{
+	uint32_t n = at + 1 - sq->tail;
+
+	return n <= sq->posted - sq->tail ? n : 0;
+}
+
+/* ------------------------------------------------------------------ silence of a device */
+
+/*
+ * The time for which a device may not complete requests before its lane is suspected.
+ *
+ * A device completes requests within microseconds. But a slow lane takes long for many bytes, and a
+ * lost packet is retransmitted only after the device's own timeout. So the limit follows
+ * measurements of the lane, as a retransmission timeout does. It is the sum of twice the longest
+ * wait for a completion and four times the time of the outstanding requests at the slowest rate.
+ * Both are of the last 10 to 20 seconds in which the lane worked. The limit is at least
+ * WEFT_ROCE_SILENCE_MIN_NS and at most WEFT_ROCE_SILENCE_MAX_NS. While there are too few
+ * measurements it is WEFT_ROCE_SILENCE_NEW_NS, or the maximum if the sum is larger than that.
+ */
+
+#define WEFT_ROCE_SILENCE_MIN_NS 50000000ull
+#define WEFT_ROCE_SILENCE_NEW_NS 300000000ull
+#define WEFT_ROCE_SILENCE_MAX_NS 1000000000ull
+#define WEFT_ROCE_SILENCE_PERIOD_NS 10000000000ull
+/** Completions, and bytes, from which on a rate is computed. */
+#define WEFT_ROCE_SILENCE_ANSWERS 8u
+#define WEFT_ROCE_SILENCE_BYTES 65536u
+
+struct weft_roce_silence {
+	uint64_t until;      /**< end of this period */
+	uint64_t longest[2]; /**< wait for a completion: in this period, in the previous one */
+	uint64_t ns, bytes;  /**< of the rate that is being measured */
+	uint64_t
+		ns_per_mib[2]; /**< slowest rate of this period, of the previous one; 0 = unknown */
+	uint32_t answers;
+};
+
+/** The device has completed @p bytes of requests, after a silence of @p waited ns. */
+static inline void weft_roce_silence_note(struct weft_roce_silence *s, uint64_t now,
+					  uint64_t waited, uint64_t bytes)
+{
+	if (now >= s->until) {
+		s->until = now + WEFT_ROCE_SILENCE_PERIOD_NS;
+		s->longest[1] = s->longest[0];
+		s->ns_per_mib[1] = s->ns_per_mib[0];
+		s->longest[0] = s->ns_per_mib[0] = 0;
+	}
+	if (s->answers < WEFT_ROCE_SILENCE_ANSWERS)
+		s->answers++;
+	if (waited > s->longest[0])
+		s->longest[0] = waited;
+	s->ns += waited;
+	s->bytes += bytes;
+	if (s->bytes < WEFT_ROCE_SILENCE_BYTES)
+		return;
+	/* Never 0, which means unknown. */
+	waited = (s->ns << 20) / s->bytes + 1;
+	if (waited > s->ns_per_mib[0])
+		s->ns_per_mib[0] = waited;
+	s->ns = s->bytes = 0;
+}
+
+/** The limit of the device's silence, with @p bytes outstanding. */
+static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s, uint64_t bytes)
+{
+	uint64_t longest = s->longest[s->longest[0] < s->longest[1]];
+	uint64_t slowest = s->ns_per_mib[s->ns_per_mib[0] < s->ns_per_mib[1]];
+	double ns = 2.0 * (double)longest + 4.0 * (double)slowest * (double)bytes / (1 << 20);
+
+	if (s->answers < WEFT_ROCE_SILENCE_ANSWERS ||
+	    (slowest == 0 && bytes >= WEFT_ROCE_SILENCE_BYTES / 2))
+		return ns > WEFT_ROCE_SILENCE_NEW_NS ? WEFT_ROCE_SILENCE_MAX_NS
+						     : WEFT_ROCE_SILENCE_NEW_NS;
+	if (ns < WEFT_ROCE_SILENCE_MIN_NS)
+		return WEFT_ROCE_SILENCE_MIN_NS;
+	return ns < WEFT_ROCE_SILENCE_MAX_NS ? (uint64_t)ns : WEFT_ROCE_SILENCE_MAX_NS;
+}
+
+/* ------------------------------------------------------------------ the end of a queue pair */
+
+/*
+ * When a queue pair whose lane has ended may go into the error state.
+ *
+ * A queue pair in the error state sends no acknowledgements. So if one end leaves too early, the
+ * device of the other retransmits its last request until it gives up. For these seconds the other
+ * end can neither free its memory nor exit. The hardware sends an acknowledgement only after the
+ * receiver's completion, and drops it if the queue pair goes into the error state in between. So an
+ * end that has received BYE must not leave at once for that reason alone.
+ *
+ * Each end sends BYE, also in reply to that of the peer. It leaves
+ *  - at once, when its own BYE is acknowledged and the peer's has arrived: both ends have finished;
+ *  - soon, when one of the two is missing: the peer may not close at all, or has left already;
+ *  - soon, when no message was received from the peer and none was sent to it: after a connection
+ *    attempt that the other end has abandoned, no peer is left that could acknowledge BYE;
+ *  - else when the device gives up.
+ */
+
+/**
+ * ns. Longest delay of an acknowledgement in a busy device or host. It is less than the 268 ms
+ * after which a request is retransmitted (default of the option `timeout`), so that no
+ * retransmission goes to a queue pair that has left.
+ */
+#define WEFT_ROCE_LINGER_NS 100000000ull
+/** ns. Timeout for BYE of the peer, which need not come. */
+#define WEFT_ROCE_GRACE_NS 20000000ull
+
+/** Times are ns of the worker's clock; 0 = not yet. */
+struct weft_roce_close {
+	uint64_t begin;    /**< our BYE was posted */
+	uint64_t give_up;  /**< the device gives up */
+	uint64_t acked_at; /**< all own requests have completed */
+	uint64_t seen_at;  /**< BYE of the peer arrived */
+	/**
+	 * a message, count or acknowledgement of the peer has arrived; or messages were sent to it
+	 */
+	bool received;
+};
+
+/** May the queue pair go into the error state? */
+static inline bool weft_roce_close_over(const struct weft_roce_close *c, uint64_t now)
+{
+	if (now >= c->give_up || (c->acked_at != 0 && c->seen_at != 0))
+		return true;
+	if (c->acked_at != 0)
+		return now - c->acked_at >= WEFT_ROCE_GRACE_NS;
+	if (c->seen_at != 0)
+		return now - c->seen_at >= WEFT_ROCE_LINGER_NS;
+	return !c->received && now - c->begin >= WEFT_ROCE_LINGER_NS;
+}
 
 #endif /* WEFT_ROCE_WIRE_H */

@@ -16,7 +16,6 @@
 #define WEFT_ROCE_UD_IFACE_H
 
 #include "base/container.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "roce.h"
 

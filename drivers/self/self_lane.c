@@ -20,7 +20,7 @@
 #include <sys/queue.h>
 
 #include "base/container.h"
-#include "base/counters.h"
+#include "lane_attr.h"
 #include "self/self_lane.h"
 
 #define SELF_MSG_MAX (16 * 1024)      /* header + payload */

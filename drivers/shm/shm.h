@@ -3,8 +3,8 @@
  * @file shm/shm.h
  * Constants and structs that the files of the driver share.
  *
- *	shm_mem.c       the memory of a connection; the tables of registered memory, own and peers'
- *	shm_ring.h      the two ends of a connection's rings
+ *	shm_mem.c       the memory of a connection and its rings; the tables of registered memory,
+ *	                own and peers'
  *	shm_socket.c    addresses, sockets; hellos, received in another thread
  *	shm_conn.c      making and ending connections
  *	shm_transfer.c  sends, completions, native reads of a peer's memory
@@ -18,13 +18,12 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "base/bytes.h"
 #include "base/container.h"
-#include "base/counters.h"
 #include "base/log.h"
-#include "core/wire_types.h"
 #include "lane.h"
+#include "lane_attr.h"
 #include "shm/shm_mem.h"
-#include "shm/shm_ring.h"
 
 #define SHM_ADDR_LEN 32
 #define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */

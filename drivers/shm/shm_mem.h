@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lane.h"
 
@@ -139,5 +140,217 @@ void shm_reg_unmap(const struct shm_reg_table *table);
  */
 int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offset, size_t len,
 		 unsigned int right, uint64_t *address);
+
+/* ---- rings */
+
+/*
+ * The two ends of a ring of cache lines in shared memory. A record is one line or several
+ * consecutive ones. Its first word has the whole description and is written last, so one load reads
+ * the description consistently. Each side keeps its own position in private memory, and checks the
+ * shared position of the other side.
+ *
+ * The position in its first word identifies a line as a new record. Words of earlier laps differ.
+ * Message bytes at the beginning of a line could look like such a word, so the receiver clears
+ * them.
+ */
+
+#define SHM_F_VALID 1u  /* in every word, so none is 0 */
+#define SHM_F_FILLER 2u /* no record until the end of the ring */
+#define SHM_F_CHUNK 4u  /* the message is in a chunk; the next word has its number */
+
+/** First word of a record: position + 1 (32 bits), length (16), am_id (8), flags (8). */
+static inline uint64_t shm_word(uint32_t position, size_t length, uint8_t am_id, unsigned int flags)
+{
+	return (uint64_t)(uint32_t)(position + 1) << 32 | (uint64_t)length << 16 |
+	       (uint64_t)am_id << 8 | flags | SHM_F_VALID;
+}
+
+static inline unsigned int shm_record_lines(size_t length)
+{
+	return (unsigned int)((8 + length + SHM_LINE - 1) / SHM_LINE);
+}
+
+/* ---- the sender's end of a ring */
+
+struct shm_tx {
+	struct shm_dir *dir;
+	uint32_t tail;            /* lines written */
+	uint32_t head;            /* lines taken by the receiver, at the last check */
+	uint32_t out;             /* mask of the chunks in use */
+	bool broken;              /* the receiver's position is impossible */
+	uint8_t uses[SHM_CHUNKS]; /* number of the last use of each chunk, modulo 2^8 */
+};
+
+/** Read the receiver's position. */
+static inline void shm_tx_look(struct shm_tx *tx)
+{
+	/* Acquire: the receiver has finished with the lines before they are written again. */
+	uint32_t head = atomic_load_explicit(&tx->dir->ctl.head, memory_order_acquire);
+
+	if (head - tx->head > tx->tail - tx->head)
+		tx->broken = true;
+	else
+		tx->head = head;
+}
+
+static inline uint32_t shm_tx_room(const struct shm_tx *tx)
+{
+	return SHM_LINES - (tx->tail - tx->head);
+}
+
+static inline void shm_tx_put_word(uint64_t *line, uint64_t word)
+{
+	/* Release: a receiver that sees the word also sees the record. */
+	atomic_store_explicit((_Atomic uint64_t *)line, word, memory_order_release);
+}
+
+static inline void shm_tx_fill(struct shm_tx *tx, uint32_t at)
+{
+	uint32_t i;
+
+	/* Clear the first words of the skipped lines: no later lap may take one for a record. */
+	for (i = at + 1; i < SHM_LINES; i++)
+		tx->dir->lines[i][0] = 0;
+	shm_tx_put_word(tx->dir->lines[at], shm_word(tx->tail, 0, 0, SHM_F_FILLER));
+	tx->tail += SHM_LINES - at;
+}
+
+/** Reserve @p num consecutive lines, num <= SHM_RECORD_LINES; NULL = the ring is full. */
+static inline uint64_t *shm_tx_reserve(struct shm_tx *tx, unsigned int num)
+{
+	uint32_t at = tx->tail % SHM_LINES, rest = SHM_LINES - at;
+	uint32_t need = num > rest ? rest + num : num;
+
+	if (__builtin_expect(need > shm_tx_room(tx), 0)) {
+		shm_tx_look(tx);
+		if (need > shm_tx_room(tx))
+			return NULL;
+	}
+	if (__builtin_expect(num > rest, 0)) {
+		shm_tx_fill(tx, at);
+		at = 0;
+	}
+	return tx->dir->lines[at];
+}
+
+/** The record in the reserved lines is complete. */
+static inline void shm_tx_publish(struct shm_tx *tx, uint64_t *line, unsigned int num,
+				  size_t length, uint8_t am_id, unsigned int flags)
+{
+	uint32_t position = tx->tail;
+
+	tx->tail += num;
+	shm_tx_put_word(line, shm_word(position, length, am_id, flags));
+}
+
+/** Find a free chunk. @return its number; -1 = none */
+static inline int shm_tx_chunk(struct shm_tx *tx)
+{
+	unsigned int i;
+
+	/*
+	 * The lowest first: recently read chunks are in a cache. Acquire: the receiver has finished
+	 * reading the chunk.
+	 */
+	for (i = 0; i < SHM_CHUNKS; i++)
+		if (tx->out >> i & 1 && atomic_load_explicit(&tx->dir->ctl.done[i],
+							     memory_order_acquire) == tx->uses[i])
+			tx->out &= ~(1u << i);
+	i = (unsigned int)__builtin_ctz(~tx->out);
+	return i < SHM_CHUNKS ? (int)i : -1;
+}
+
+/* Publish the line of a chunk from shm_tx_chunk(). */
+static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsigned int chunk,
+					size_t length, uint8_t am_id)
+{
+	tx->out |= 1u << chunk;
+	line[1] = chunk | (uint64_t)++tx->uses[chunk] << 8;
+	/* The word of a chunk's line has length - 1; shm_rx_next() adds 1. */
+	shm_tx_publish(tx, line, 1, length - 1, am_id, SHM_F_CHUNK);
+}
+
+/* ---- the receiver's end of a ring */
+
+struct shm_rx {
+	struct shm_dir *dir;
+	uint32_t head;      /* lines taken */
+	uint32_t published; /* lines reported to the sender */
+};
+
+/** A validated record: the receiver does not read its description in shared memory again. */
+struct shm_record {
+	const uint64_t *data; /* of the message, in shared memory: copy it once */
+	uint32_t length;
+	uint8_t am_id;
+	uint8_t chunk, use; /* chunk == SHM_CHUNKS: the message is in the ring */
+};
+
+/** Is there no next record? This is the result of most checks. */
+static inline bool shm_rx_empty(const struct shm_rx *rx)
+{
+	const _Atomic uint64_t *line = (const void *)rx->dir->lines[rx->head % SHM_LINES];
+
+	/* Relaxed: shm_rx_next() loads it again, with acquire. */
+	return (uint32_t)(atomic_load_explicit(line, memory_order_relaxed) >> 32) != rx->head + 1;
+}
+
+/** @return 1 a message, 0 none, -1 a record that no correct sender writes */
+static inline int shm_rx_next(struct shm_rx *rx, uint8_t am_max, struct shm_record *r)
+{
+	uint32_t at = rx->head % SHM_LINES;
+	const uint64_t *line = rx->dir->lines[at];
+	/* Acquire: pairs with shm_tx_put_word(). */
+	uint64_t word = atomic_load_explicit((const _Atomic uint64_t *)line, memory_order_acquire);
+
+	if ((uint32_t)(word >> 32) != rx->head + 1 || !(word & SHM_F_VALID))
+		return 0;
+	r->length = word >> 16 & 0xffff;
+	r->am_id = (uint8_t)(word >> 8);
+	if (word & SHM_F_FILLER) {
+		rx->head += SHM_LINES - at;
+		return at > 0 ? shm_rx_next(rx, am_max, r) : -1;
+	}
+	if (r->am_id >= am_max)
+		return -1;
+	if (word & SHM_F_CHUNK) {
+		uint64_t which = ((const volatile uint64_t *)line)[1];
+
+		r->length++;
+		r->chunk = (uint8_t)which;
+		r->use = (uint8_t)(which >> 8);
+		if (r->chunk >= SHM_CHUNKS || r->length > SHM_CHUNK_SIZE)
+			return -1;
+		r->data = (const uint64_t *)rx->dir->chunks[r->chunk];
+		return 1;
+	}
+	r->chunk = SHM_CHUNKS;
+	r->data = line + 1;
+	return r->length <= SHM_SHORT_MAX && shm_record_lines(r->length) <= SHM_LINES - at ? 1 : -1;
+}
+
+/** The record is copied: its lines, or its chunk, may be written again. */
+static inline void shm_rx_taken(struct shm_rx *rx, const struct shm_record *r)
+{
+	uint32_t at = rx->head % SHM_LINES, num = 1, i;
+
+	if (r->chunk < SHM_CHUNKS) {
+		/* Release: after the copy. */
+		atomic_store_explicit(&rx->dir->ctl.done[r->chunk], r->use, memory_order_release);
+	} else {
+		num = shm_record_lines(r->length);
+		for (i = 1; i < num; i++)
+			rx->dir->lines[at + i][0] = 0;
+	}
+	rx->head += num;
+}
+
+/** Publish our position for the sender. */
+static inline void shm_rx_publish(struct shm_rx *rx)
+{
+	rx->published = rx->head;
+	/* Release: after the copies, the clearing, and the callbacks. */
+	atomic_store_explicit(&rx->dir->ctl.head, rx->head, memory_order_release);
+}
 
 #endif /* WEFT_SHM_MEM_H */

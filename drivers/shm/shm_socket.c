@@ -12,9 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/container.h"
+#include "base/host.h"
 #include "base/thread.h"
-#include "base/hash.h"
-#include "base/user_folder.h"
 #include "shm/shm.h"
 #include "shm/shm_socket.h"
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/host.h"
 #include "shm/shm.h"
 #include "shm/shm_progress.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "am/am.h"
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/log.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "rndv/rndv.h"
 
 /* ------------------------------------------------------------------ handlers */

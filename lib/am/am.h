@@ -3,7 +3,7 @@
  * @file am/am.h
  * Active messages: a message class other than tags, delivered to handlers in send order.
  *
- *	am/am.c  handlers, the send call, data that handlers retain, the hooks (msg/module.h),
+ *	am/am.c  handlers, the send call, data that handlers retain, the hooks (msg/state.h),
  *	         received messages
  *
  * The protocols of tagged messages send them (msg/eager.c, rndv/sender.c), with headers of their
@@ -64,7 +64,7 @@ struct weft_am_data {
 
 extern const struct weft_module weft_am_module;
 
-/* The handlers (msg/module.h). */
+/* The handlers (msg/state.h). */
 void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);

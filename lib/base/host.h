@@ -2,12 +2,18 @@
 /**
  * @file base/host.h
  * The real machine: its clock and randomness, the copy rate of a CPU, the memory that this process
- * may use. Not installed: drivers get the platform when an interface is opened.
+ * may use, requests to its kernel, the user's folder. Not installed: drivers get the platform when
+ * an interface is opened.
  */
 #ifndef WEFT_HOST_H
 #define WEFT_HOST_H
 
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/platform.h"
 
@@ -23,7 +29,7 @@ extern const struct weft_platform weft_platform_host;
 /* ------------------------------------------------------------------ copy rate */
 
 /*
- * Copy rate of a CPU of this machine, for the model (proto/model.h).
+ * Copy rate of a CPU of this machine, for the model (proto/proto.h).
  */
 
 /** Used where nothing can be measured: the simulator's clock does not advance during a copy. */
@@ -67,5 +73,118 @@ size_t weft_memory_group_limit(const char *groups, const char *mount);
  *         0 = unknown
  */
 size_t weft_memory_limit(void);
+
+/* ------------------------------------------------------------------ requests to the kernel */
+
+/*
+ * Requests to the kernel: its routing tables and interfaces (rtnetlink), its list of sockets.
+ *
+ * The kernel answers within send(), so a request never waits.
+ */
+
+/** A request. Several may be made with one, after weft_netlink_init() each. */
+struct weft_netlink {
+	struct nlmsghdr head;
+	_Alignas(NLMSG_ALIGNTO) uint8_t room[120]; /**< body and attributes */
+};
+
+/**
+ * @param type   RTM_GET*, SOCK_DIAG_BY_FAMILY
+ * @param flags  in addition to NLM_F_REQUEST: 0, or NLM_F_DUMP
+ * @param body   struct rtmsg, struct ifinfomsg, ...; @p length bytes
+ */
+void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,
+		       size_t length);
+/** Append an attribute. All of them fit into the room, or it is a fault of the program. */
+void weft_netlink_add(struct weft_netlink *n, unsigned short type, const void *value,
+		      size_t length);
+
+/** A message of the answer. */
+typedef void (*weft_netlink_cb)(const struct nlmsghdr *msg, void *arg);
+
+/**
+ * Send the request, and receive the answer.
+ * @param protocol  NETLINK_ROUTE, NETLINK_SOCK_DIAG
+ * @param wanted    type of the messages that @p take gets: RTM_NEW*. Others are dropped
+ * @param least     bytes of such a message, header not included. Shorter messages are dropped
+ * @param take      may be NULL
+ * @return 0; the kernel's error; -EPERM no socket; -EPROTO the answer is damaged, or a request
+ *   without NLM_F_DUMP got none
+ */
+int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wanted, size_t least,
+		      weft_netlink_cb take, void *arg);
+
+/**
+ * Does a route lead from an address of this host by one of its interfaces to @p dst?
+ * @param family    AF_INET or AF_INET6
+ * @param src, dst  struct in_addr or struct in6_addr
+ * @return false: none does; true: one does, or the kernel gives no answer
+ */
+bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, const void *dst);
+
+/**
+ * The attributes behind the body of a message:
+ *
+ *	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
+ *	     a = RTA_NEXT(a, left))
+ */
+static inline struct rtattr *weft_netlink_attrs(const struct nlmsghdr *msg, size_t body, int *left)
+{
+	*left = (int)(msg->nlmsg_len - NLMSG_SPACE(body));
+	return (struct rtattr *)((uintptr_t)msg + NLMSG_SPACE(body));
+}
+
+/** The value of an attribute of 32 bits, 0 if it is shorter. */
+uint32_t weft_netlink_u32(const struct rtattr *a);
+
+/* ------------------------------------------------------------------ the user's folder */
+
+/*
+ * A folder that belongs to one user alone. Processes of the user find each other's sockets and
+ * files there, and no other user can put anything into it.
+ */
+
+/** Longest path of the folder, with its zero byte. A socket's name fits behind it. */
+#define WEFT_USER_FOLDER 64
+
+/** Beginning of the names of sockets of processes without raw lanes (answer.h), for weft-info. */
+#define WEFT_ANSWERS_PREFIX "answers-"
+
+/**
+ * Make @p path with mode 0700, if it is not there.
+ * @return true: it is a folder, no link, belongs to the effective user, and no other user can write
+ *   to it
+ */
+bool weft_private_folder(const char *path);
+
+/**
+ * Make TMP/weft-UID, if it is not there.
+ * @param[out] own  its path, of @p size bytes at most
+ * @return false: the path is too long, the folder cannot be made, or weft_private_folder() is false
+ */
+bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
+
+/**
+ * The folder of the effective user: /tmp/weft-UID. Another user may have made this name first. Then
+ * it is /run/user/UID/weft, or /run/weft-0 for root, whose parents only the user or root can write
+ * to. All processes of the user that see the same /tmp and /run come to the same result.
+ *
+ * @param[out] why  on error: the folder, and the remedy
+ * @return 0; -EACCES: none of them belongs to the user alone
+ */
+int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len);
+
+/**
+ * No process has the socket at @p path any more. False also when this is unknown. The owner of the
+ * socket notices nothing.
+ */
+bool weft_socket_is_dead(const char *path);
+
+/**
+ * Remove this user's sockets in @p folder whose names begin with @p prefix and that no process has
+ * any more. Sockets that are younger than @p age_s stay, so that many processes that start at a
+ * time do not probe each other.
+ */
+void weft_sockets_sweep(const char *folder, const char *prefix, unsigned int age_s);
 
 #endif /* WEFT_HOST_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/log.h
- * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
+ * The library's log: one line per event, on stderr or in WEFT_LOG_FILE. Also here: probes for
+ * tracers, and the key log.
  *
  * A line is `date time level [source] text`; the source is the worker or endpoint
  * (core/worker.h). Nothing logs per message. Lines that a peer can cause go through
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "weft.h"
+#include "weft_build.h"
 
 /**
  * Lines of this level and below are written. Read without a lock: a concurrent change costs at most
@@ -73,5 +75,51 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 		if ((int)(level) <= weft_log_level && weft_log_allowed(limit)) \
 			weft_log_write(level, NULL, __VA_ARGS__);              \
 	} while (0)
+
+/* ------------------------------------------------------------------ USDT probes */
+
+/*
+ * USDT probes (doc/capture.md): places in the library at which a tracer may stop or count. A probe
+ * is one nop and a note in the file; without SystemTap's header at build time it is nothing.
+ *
+ * Arguments are values that the code has anyway, so that no instruction computes them. Their number
+ * and order is an interface of scripts: new arguments are appended.
+ */
+
+#if WEFT_HAVE_SDT
+#include <sys/sdt.h>
+#define WEFT_PROBE4(name, a, b, c, d) DTRACE_PROBE4(weft, name, a, b, c, d)
+#define WEFT_PROBE5(name, a, b, c, d, e) DTRACE_PROBE5(weft, name, a, b, c, d, e)
+#else
+#define WEFT_PROBE4(name, a, b, c, d) ((void)0)
+#define WEFT_PROBE5(name, a, b, c, d, e) ((void)0)
+#endif
+
+/* ------------------------------------------------------------------ key log */
+
+/*
+ * The lines of a key log (doc/sealing.md, "Key log"). Its file may be on a server that does not
+ * respond, so threads of base/thread.h write it, and callers never wait for it.
+ */
+
+/** Lines of the process that may wait to be written. */
+#define WEFT_KEYLOG_LINES 256u
+
+/**
+ * Append the secret of the frames that have this connection and token in their header. Any thread;
+ * returns at once. Lost lines are counted, also those that are lost after the return. The log has
+ * the first one since the last flush.
+ * @param fd    of weft_keylog_open(); may be closed after this call
+ * @param mode  2 encrypt, 1 auth
+ * @return 0: it will be written; -ENOBUFS: WEFT_KEYLOG_LINES wait; or another negative errno
+ */
+int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
+		      const uint8_t secret[32]);
+
+/**
+ * Wait until no line waits, at most for a second.
+ * @return lines of the process that are lost, or still wait, since the last flush
+ */
+unsigned int weft_keylog_flush(void);
 
 #endif /* WEFT_LOG_H */

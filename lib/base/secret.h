@@ -2,7 +2,7 @@
 /**
  * @file base/secret.h
  * Where keys rest: memory that is in no core dump and in no child process, the file of the job
- * key, and the opening of the key log, which base/keylog.h writes.
+ * key, and the opening of the key log, which base/log.h writes.
  */
 #ifndef WEFT_SECRET_H
 #define WEFT_SECRET_H

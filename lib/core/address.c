@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/copy.h"
-#include "base/hash.h"
+#include "base/bytes.h"
+#include "base/container.h"
 #include "base/text.h"
-#include "core/context.h"
 #include "core/worker.h"
 
 /* ------------------------------------------------------------------ small parts */

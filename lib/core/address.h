@@ -8,7 +8,7 @@
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
 
-#include "base/hash.h"
+#include "base/container.h"
 #include "core/wire.h"
 #include "lane.h"
 

@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "core/endpoint.h"
 #include "core/wire.h"
+#include "core/worker.h"
 
 #define LANES 256u /* of a process; a capture has no more */
 #define PARTS 36u  /* the record's head, the message's header, and the iov of am_zcopy() */

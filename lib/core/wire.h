@@ -25,9 +25,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "core/wire_conn_def.h"
 #include "core/wire_def.h"
-#include "core/wire_types.h"
 #include "weft.h"
 
 /** Longest header of an active message: with an RTS it fits into any lane's message. */

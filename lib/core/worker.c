@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 
 /* ------------------------------------------------------------------ waking */
 

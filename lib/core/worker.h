@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/worker.h
- * One progress engine: its interfaces, its endpoints, its lock. Fields are grouped by the path that
- * reads them; the comment above each group names the path.
+ * The structs that the whole library shares: the context, the worker, the endpoint. Fields are
+ * grouped by the path that reads them; the comment above each group names the path.
  */
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
@@ -10,22 +10,199 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
-#include "base/counters.h"
-#include "base/hash.h"
+#include "base/container.h"
 #include "base/log.h"
+#include "base/pacing.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "core/context.h"
+#include "core/wire.h"
 #include "lane.h"
+#include "lane_attr.h"
 #include "weft.h"
 
-struct weft_conns;      /* connection state: wireup/state.h */
-struct weft_connects;   /* listen.c */
-struct weft_ep;         /* core/endpoint.h */
-struct weft_ep_events;  /* core/endpoint.h */
+/* ------------------------------------------------------------------ remote keys */
+
+/*
+ * The table of remote keys of registered memory. It finds the memory of a key from the wire. A key
+ * is invalid as soon as it is revoked.
+ *
+ * A key has 64 bits, random or chosen by the application. Its low bits select one slot in each
+ * level. Levels are only added, never removed, so threads of other workers look keys up without a
+ * lock. A thread that uses the memory is counted in the slot (enter, leave). Revoking a key waits
+ * for the copies that are under way.
+ */
+
+struct weft_mem;
+
+struct weft_mem_slot {
+	_Atomic uint64_t key; /* 0 = free */
+	_Atomic uint32_t users;
+	struct weft_mem *mem; /* while key is set */
+};
+
+#define WEFT_MEM_KEY_LEVELS 16
+
+/** Zeroed = empty. Level i has 256 << i slots. */
+struct weft_mem_table {
+	struct weft_mem_slot *_Atomic level[WEFT_MEM_KEY_LEVELS];
+};
+
+static inline void weft_mem_key_leave(struct weft_mem_slot *slot)
+{
+	/* Release: accesses to the memory happen before the return of revoke_key(). */
+	atomic_fetch_sub_explicit(&slot->users, 1, memory_order_release);
+}
+
+/* ------------------------------------------------------------------ context */
+
+struct weft_conf; /* parsed configuration: core/config.h */
+struct weft_config;
+struct weft_found;
+struct weft_handler; /* msg/state.h */
+struct weft_module;  /* msg/state.h */
+struct weft_proto;   /* proto/proto.h */
+struct weft_regcache;
+struct weft_worker; /* core/worker.h */
+
+/**
+ * Tables of the upper layers, passed by pointer to the layers below, which include no header of
+ * those above. A test may give a context another table before it makes the first worker.
+ */
+struct weft_tables {
+	/** NULL-terminated (proto/proto.h); of protocols with equal times the first is chosen */
+	const struct weft_proto *const *protos;
+	/** NULL-terminated, and by message id (msg/state.h) */
+	const struct weft_module *const *modules;
+	const struct weft_handler *handlers;
+};
+
+/**
+ * Registration domains that one context can number; ifaces of further domains have no remote keys.
+ */
+#define WEFT_MAX_DOMAINS 32
+
+struct weft_context {
+	const struct weft_conf *conf;
+	struct weft_config *config;
+	const struct weft_platform *platform;
+	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
+	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
+	const struct weft_tables *tables;              /* of the layers above: lib/dispatch.c */
+	uint64_t features;
+	pid_t pid; /* of the process that made it; a forked child must not use it */
+	char name[64];
+	struct weft_found *found; /* resources per driver, same order: context.c */
+	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
+	/*
+	 * Guards narrow[], exported and withdrawn of mems. It is taken per message, so it is never
+	 * held during a driver's call. Taken inside `lock`.
+	 */
+	pthread_mutex_t export_lock;
+	LIST_HEAD(, weft_worker) workers;
+	LIST_HEAD(, weft_mem) mems;
+	size_t mem_bytes; /* of all mems */
+	struct weft_regcache *regcache;
+	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
+	/**
+	 * Registration domains that ifaces of this context have had. A domain's index is its
+	 * number, which never changes.
+	 */
+	struct weft_ctx_domain {
+		const struct weft_lane_driver *driver;
+		char *name;
+		struct weft_reg_cost {
+			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
+		} measured;
+		int logged[4]; /* errors of registrations on the fly that have been logged */
+		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
+	} domains[WEFT_MAX_DOMAINS];
+	unsigned int num_domains;
+	struct weft_mem_table keys; /* read without the lock */
+};
+
+/**
+ * False in a forked child. Its sockets, rings and devices belong to the parent, which continues to
+ * use them, so the child must not close or release any of them.
+ */
+static inline bool weft_context_is_ours(const struct weft_context *ctx)
+{
+	return ctx->pid == getpid();
+}
+
+/** A copy of struct weft_lane_resource. */
+struct weft_found_resource {
+	char *name, *why; /* why NULL = usable */
+	bool inside;
+};
+
+/** What a driver found. */
+struct weft_found {
+	bool queried;
+	int num; /* or the error of query() */
+	struct weft_found_resource *list;
+};
+
+/* ------------------------------------------------------------------ registrations */
+
+/** A registration of memory. mem/mem.h has its functions. */
+struct weft_mem {
+	struct weft_context *ctx;
+	void *address;
+	size_t length;
+	_Atomic uint32_t refs; /* operations using it, of any worker */
+	unsigned int rights;   /* WEFT_MEM_F_REMOTE_* */
+	/*
+	 * WEFT_LANE_ACCESS_* that it is registered with. Written under the context's lock, read
+	 * without it. Once other threads can see the registration, the only change is that
+	 * LOCAL_WRITE is removed, when a domain that registers later finds the memory read-only. A
+	 * reader uses domains that were registered before, whose registrations do not change. Both
+	 * values are right for it, so no order is needed (relaxed).
+	 */
+	_Atomic unsigned int access;
+	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
+	bool on_the_fly;            /* for an operation, not by the user */
+	bool key_chosen;            /* by the application: for messages only */
+	uint64_t key;               /* with rights for peers: the key on the wire */
+	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
+	_Atomic bool revoked;
+	struct weft_regcache_entry *cached; /* its entry in the cache; NULL = none */
+	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
+	struct weft_mem *narrow[2];
+	uint32_t exported; /* of a narrow one: operations whose peers have its keys */
+	bool withdrawn;    /* of a narrow one: not in narrow[]; its last operation frees it */
+	/*
+	 * Indexed by the number of the domain in the context, which never changes: a lookup without
+	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
+	 */
+	struct weft_mem_domain {
+		/*
+		 * The iface that registered it, or that has taken it over; NULL = not registered.
+		 * Written under the context's lock, after mem (release). A thread that reads it
+		 * without the lock (acquire) has an iface of the domain open, so mem stays valid.
+		 */
+		struct weft_lane_iface *_Atomic iface;
+		struct weft_mem_lane *mem;
+	} domains[WEFT_MAX_DOMAINS];
+	LIST_ENTRY(weft_mem) entry;
+};
+
+static inline unsigned int weft_mem_access(const struct weft_mem *mem)
+{
+	return atomic_load_explicit(&mem->access, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------ worker */
+
+struct weft_conns;    /* connection state: wireup/state.h */
+struct weft_connects; /* listen.c */
+struct weft_ep;
+struct weft_ep_events;
 struct weft_msg_worker; /* state of the message layer: msg/state.h */
 struct weft_question;   /* base/question.h */
 struct weft_worker;
@@ -269,5 +446,146 @@ void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, cons
 		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
 			weft_log_ep_write(level, ep, __VA_ARGS__);       \
 	} while (0)
+
+/* ------------------------------------------------------------------ endpoint */
+
+/*
+ * A connection from a worker to a remote worker, and its lanes. Two layers share it: connections
+ * (wireup/) manage the lanes, messages (msg/ and above) use them.
+ */
+
+struct weft_failover;   /* lanes that die and come back: wireup/state.h */
+struct weft_ep_closing; /* an endpoint that is being closed: wireup/close.c */
+struct weft_host;       /* quota of a host for unclaimed endpoints: wireup/peer.h */
+struct weft_msg_ep;     /* state of the message layer: msg/state.h */
+struct weft_peer;       /* a remote worker: wireup/peer.h */
+struct weft_wireup;     /* connecting state: wireup/state.h */
+
+/**
+ * Events of an endpoint that other layers report, as lanes report WEFT_LANE_EV_DOWN. They are a
+ * table of the worker (lib/worker.c), because the layer that handles them may be above the layer
+ * that detects them.
+ */
+struct weft_ep_events {
+	/**
+	 * The endpoint fails: state FAILED, requests end, err_cb runs once. Safe inside receive
+	 * callbacks. Not allowed inside a call of the user, because callbacks would run before that
+	 * call returns: see fail_later(). The message layer calls it by weft_msg_fail()
+	 * (msg/endpoint.h).
+	 */
+	void (*fail)(struct weft_ep *ep, int status, const char *why);
+	/**
+	 * The endpoint fails in this progress call or in the next one: for failures that a call of
+	 * the user detects, and for callers that are processing requests. Until then the endpoint
+	 * does not change. The first reason counts.
+	 * @param why  static text
+	 */
+	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
+	/** The endpoint is up, and no further lane will be added. */
+	void (*settled)(struct weft_ep *ep);
+	/** A message of another layer has overtaken the wire-up message that attaches its lane. */
+	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		     size_t length);
+};
+
+enum weft_ep_state {
+	WEFT_EP_CONNECTING, /* operations are queued in the message layer */
+	WEFT_EP_UP,
+	WEFT_EP_CLOSING, /* closed by its owner, flushing */
+	WEFT_EP_FAILED,  /* ep->status has the error; the owner must still close it */
+};
+
+#define WEFT_MAX_LANES 16
+
+/** One lane of an endpoint: the fields that every fragment reads. */
+struct weft_ep_lane {
+	struct weft_lane_ep *lane_ep; /* NULL = not there */
+	/* agreed at wire-up; measured rates are in the message layer (struct weft_msg_lane) */
+	double bandwidth, latency;
+	uint32_t max_frag; /* largest lane message both ends take */
+	bool up;           /* attached at both ends: may carry messages */
+	/*
+	 * number of the remote iface's registration domain at the peer; it selects the remote key
+	 */
+	uint8_t remote_domain;
+};
+
+/** Fields for queries and set-up, and counters (written by the message layer). */
+struct weft_ep_lane_info {
+	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
+	/* Agreed at wire-up, the same at both ends: s, s/byte. */
+	double send_overhead, recv_overhead, reg_cost, reg_growth;
+	double cpu;        /* CPU time that weft_ep_lane.latency includes */
+	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
+	const char *bandwidth_from, *latency_from; /* as text */
+	uint8_t local_iface, remote_iface;
+	char remote[128]; /* remote network address as text */
+	char why[160];
+};
+
+struct weft_ep {
+	/* hot: every send and every receive */
+	struct weft_worker *worker;
+	struct weft_msg_ep *msg;
+	enum weft_ep_state state;
+	uint8_t num_lanes;
+	/* up lane with the lowest latency: single-fragment messages and control */
+	uint8_t am_lane;
+	uint16_t lanes_up; /* bit i = lanes[i].up */
+	/* lanes that died, for which the peer's receive state is not known yet */
+	uint16_t lanes_closing;
+	struct weft_ep_lane lanes[WEFT_MAX_LANES];
+	struct weft_ep_lane_info *lane_info; /* lane_room of them: most endpoints have one lane */
+	uint8_t lane_room;
+	/* connection layer */
+	/* bytes/s, the slower end's; the own one if the peer reports none; 0 = not agreed yet */
+	double bcopy_bw;
+	int status; /* the error with which it failed */
+	/* the application created it (or adopted it); else the peer's connect did */
+	bool owned;
+	bool remote_closed;
+	/** the peer has sent CLOSING, and CLOSE follows: not to be adopted */
+	bool remote_closing;
+	uint32_t slot, generation;   /* our reference, which the peer's messages contain */
+	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
+	uint64_t remote_id;
+	/* authenticate wire-up messages for this endpoint; remote_secret 0 = not known */
+	uint64_t secret, remote_secret;
+	uint32_t conn_sn;
+	char remote_name[64];
+	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
+	struct weft_failover *failover; /* NULL = it never had a second lane, or no memory */
+	/*
+	 * the key of all connections after the first one; NULL: their frames are not sealed, or
+	 * their driver makes a key for each
+	 */
+	struct weft_lane_key *lane_key;
+	struct weft_ep_closing *closing;
+	struct weft_peer *peer;  /* NULL on loopback */
+	struct weft_texts texts; /* of queries */
+	struct weft_host *host;  /* whose quota it uses; NULL = the program has claimed it */
+	bool host_busy;          /* in host->busy */
+	uint64_t placed_at;
+	uint64_t timer;  /* when weft_conns_timers() must handle this ep; UINT64_MAX = never */
+	int fail_status; /* fail_later(): the status it will fail with; 0 = none */
+	const char *fail_why;
+	weft_ep_err_cb err_cb;
+	void *err_arg;
+	void *user_data;
+	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or the worker's dead ones */
+	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
+	struct weft_table_node by_sn;     /* while it has a peer */
+	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
+	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, until it is claimed */
+};
+
+/**
+ * The endpoint as reported to the application: NULL if the application has closed it, or if the
+ * library owns it.
+ */
+static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
+{
+	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;
+}
 
 #endif /* WEFT_WORKER_H */

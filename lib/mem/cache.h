@@ -37,8 +37,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/counters.h"
-#include "core/context.h"
+#include "core/worker.h"
+#include "lane_attr.h"
 
 enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
 

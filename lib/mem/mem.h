@@ -5,15 +5,15 @@
  * memory; registration on the fly.
  *
  *	mem/mem.c     registering, deregistering; moving state between interfaces; keys by which
- *	              peers access memory through messages
- *	mem/domain.c  a registration's state in each domain, its cost, exhausted memory
+ *	              peers access memory through messages; a registration's state in each
+ *	              domain, its cost, exhausted memory
  *	mem/cache.c   the registration cache: its contents by kind and by address, look-up, eviction
  *	mem/watch.c   userfaultfd, which sends events of unmapped memory; the thread that reads them
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
-#include "core/context.h"
+#include "core/worker.h"
 
 /* ------------------------------------------------------------------ remote keys */
 
@@ -35,7 +35,7 @@ struct weft_mem_key {
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
 
-/* Keys of messages: core/context.h. */
+/* Keys of messages: core/worker.h. */
 /** The slot of a valid key, entered: slot->mem stays until weft_mem_key_leave(); or NULL. */
 struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key);
 
@@ -109,6 +109,40 @@ size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
 /* The other headers of this folder that others may use. */
 #include "mem/cache.h"
-#include "mem/domain.h"
+#include "mem/mem.h"
+
+/* ------------------------------------------------------------------ domains */
+
+/*
+ * The domains of a registration: its state in lane drivers, the cost of making it, and the backoff
+ * when registrable memory is exhausted. The context's lock is held, unless a function has another
+ * rule.
+ */
+
+/** Driver state of @p mem for @p iface, or NULL. Needs no lock. */
+struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
+				       const struct weft_lane_iface *iface);
+
+/**
+ * The cost of registering in the domain of @p iface: measured (an average over the last
+ * registrations of this context), else the driver's figures. Takes the context's lock.
+ * @param[out] cost    s
+ * @param[out] growth  s/byte
+ * @return true = measured
+ */
+bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
+		   double *growth);
+
+/** Free the list of domains. No iface of the context is open any more. */
+void weft_mem_domains_free(struct weft_context *ctx);
+
+/** A new iface of a worker: all registrations are made with its domain, too. */
+void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
+
+/**
+ * The iface is about to close; it is still open. Its registrations move to another iface of the
+ * domain, or end.
+ */
+void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface);
 
 #endif /* WEFT_MEM_H */

@@ -7,7 +7,7 @@
 #ifndef WEFT_MSG_CREDIT_H
 #define WEFT_MSG_CREDIT_H
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "msg/state.h"
 
 /* ------------------------------------------------------------------ credit of a peer */

@@ -11,16 +11,15 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "core/endpoint.h"
-#include "msg/endpoint.h"
-#include "msg/protocols.h"
+#include "core/worker.h"
 #include "msg/credit.h"
+#include "msg/endpoint.h"
 #include "msg/send.h"
 #include "msg/transmit.h"
 
 /* ------------------------------------------------------------------ failure */
 
-/* Failures that the message layer detects: reported as events of the worker (core/endpoint.h). */
+/* Failures that the message layer detects: reported as events of the worker (core/worker.h). */
 
 void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
 {

@@ -2,15 +2,14 @@
 /**
  * @file msg/msg.h
  * The message layer, as its modules use it. Tags, active messages, remote memory and rendezvous are
- * modules (msg/module.h); the message layer does not know them by name.
+ * modules (msg/state.h); the message layer does not know them by name.
  *
- *	msg/module.h       modules and handlers
- *	msg/state.h        the state of each worker and of each endpoint
+ *	msg/state.h        modules and handlers; the state of each worker and of each endpoint
+ *	msg/state.c        an endpoint's lanes as the model of its protocols
  *	msg/request.c      one operation: lifetime, references, the hooks of its module; packing and
  *	                   unpacking: contiguous memory, iovs, generic types; what sends wait for,
  *	                   as time; latencies
  *	msg/endpoint.c     lifetime and failure of the message half of an endpoint; flush
- *	msg/protocols.c    an endpoint's lanes as the model of its protocols
  *
  *	msg/eager.c        protocols: the whole message at once, or pieces over all eager lanes at
  *	                   once; headers of messages
@@ -28,8 +27,6 @@
 #include "msg/credit.h"
 #include "msg/eager.h"
 #include "msg/endpoint.h"
-#include "msg/module.h"
-#include "msg/protocols.h"
 #include "msg/replay.h"
 #include "msg/request.h"
 #include "msg/send.h"

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/counters.h"
 #include "base/log.h"
-#include "base/probe.h"
+#include "lane_attr.h"
 #include "msg/request.h"
 #include "msg/state.h"
 

@@ -21,11 +21,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/container.h"
-#include "base/copy.h"
-#include "core/context.h"
-#include "core/endpoint.h"
 #include "core/wire.h"
+#include "core/worker.h"
 #include "lane_attr.h"
 #include "weft.h"
 

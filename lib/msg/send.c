@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "mem/mem.h"
 #include "msg/endpoint.h"
 #include "msg/replay.h"

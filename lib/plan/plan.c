@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "core/config.h"

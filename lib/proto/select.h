@@ -9,7 +9,6 @@
 
 #include <sys/queue.h>
 
-#include "proto/model.h"
 #include "proto/proto.h"
 
 /* ------------------------------------------------------------------ threshold in closed form */

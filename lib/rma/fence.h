@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rma/fence.h
- * Order among operations on remote memory: confirmation, fences, the part of a flush; and the
- * number of gets that a worker has outstanding.
+ * Order among operations on remote memory: confirmation, fences, the part of a flush; the number of
+ * gets that a worker has outstanding; and puts that notify their target, when all bytes of the put
+ * have arrived.
  */
 #ifndef WEFT_RMA_FENCE_H
 #define WEFT_RMA_FENCE_H
@@ -15,6 +16,8 @@ struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_request;
 struct weft_rma;
+struct weft_ext;
+struct weft_wire_put_note;
 
 /** Must the operation wait for operations before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);
@@ -56,5 +59,16 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
 void weft_rma_gets_look(struct weft_msg_worker *mw);
 /** Remove the endpoint from those that wait for room. */
 void weft_rma_gets_leave(struct weft_msg_ep *me);
+
+/* ------------------------------------------------------------------ notifying puts */
+
+/** Number a put with a notification, and request a flush once per WEFT_WIRE_NOTES / 4 of them. */
+void weft_rma_note_begin(struct weft_request *req);
+/** As weft_rma_put_step(). */
+int weft_rma_note_step(struct weft_request *req);
+void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
+			    size_t payload, const struct weft_ext *x);
+/** The endpoint has failed: incomplete puts will not become complete. */
+void weft_rma_note_drop(struct weft_rma *rma);
 
 #endif /* WEFT_RMA_FENCE_H */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "core/wire.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"

@@ -52,7 +52,7 @@ unsigned int weft_rma_serve(struct weft_msg_ep *me);
 /** Would weft_rma_serve() find something to send? */
 bool weft_rma_has_work(const struct weft_msg_ep *me);
 
-/* The handlers (msg/module.h). */
+/* The handlers (msg/state.h). */
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				 size_t length);

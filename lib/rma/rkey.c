@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "core/address.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "mem/mem.h"
 #include "msg/msg.h"
 #include "rma/rma.h"

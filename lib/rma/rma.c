@@ -8,11 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/log.h"
-#include "base/probe.h"
 #include "core/wire.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "proto/proto.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"

@@ -5,15 +5,14 @@
  * peer's memory, else they go by messages that the peer's progress executes.
  *
  *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; the hooks
- *	                 (msg/module.h)
+ *	                 (msg/state.h)
  *	rma/rkey.c       remote keys; those made from a number: requesting the rest from the owner
  *	rma/initiator.c  the initiator's part: messages that it sends, also atomics on typed arrays;
  *	                 replies of the peer
  *	rma/native.c     the initiator's part over native lanes, and its buffer there
- *	rma/notify.c     puts that notify their target: both parts
  *	rma/target.c     requests from peers
  *	rma/fence.c      order: confirmation, fences, and the part of a flush; the number of gets
- *	                 that a worker has outstanding
+ *	                 that a worker has outstanding; puts that notify their target: both parts
  *
  * Confirmation: PUT and AMO messages have no reply, except fetching AMOs. Both ends count them.
  * RMA_FLUSH requests a reply when all of them so far are done. The reply contains the number of
@@ -39,8 +38,8 @@
 #include <sys/uio.h>
 
 #include "base/container.h"
-#include "base/counters.h"
 #include "base/pacing.h"
+#include "lane_attr.h"
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
@@ -294,17 +293,6 @@ bool weft_rma_native_begin(struct weft_request *req);
 int weft_rma_native_step(struct weft_request *req);
 /** Release the registrations that a native operation made; the user's stays. */
 void weft_rma_local_put(struct weft_request *req);
-
-/* ------------------------------------------------------------------ rma/notify.c */
-
-/** Number a put with a notification, and request a flush once per WEFT_WIRE_NOTES / 4 of them. */
-void weft_rma_note_begin(struct weft_request *req);
-/** As weft_rma_put_step(). */
-int weft_rma_note_step(struct weft_request *req);
-void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
-			    size_t payload, const struct weft_ext *x);
-/** The endpoint has failed: incomplete puts will not become complete. */
-void weft_rma_note_drop(struct weft_rma *rma);
 
 /* ------------------------------------------------------------------ rma/rkey.c */
 

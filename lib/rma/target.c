@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "core/wire.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "mem/mem.h"
 #include "msg/msg.h"
 #include "rma/rma.h"

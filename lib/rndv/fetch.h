@@ -57,7 +57,7 @@ void weft_rndv_reset(struct weft_msg_ep *me);
  */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 
-/* The handlers (msg/module.h). */
+/* The handlers (msg/state.h). */
 void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				  size_t length);

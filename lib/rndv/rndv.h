@@ -18,7 +18,7 @@
  *	rndv/pull.c      which bytes are requested next
  *	rndv/rndv.c      from which endpoint: the queues of endpoints that wait for a port; how many
  *	                 bytes may be requested over one port; keys by which the peer accesses the
- *	                 memory of one message; the hooks (msg/module.h)
+ *	                 memory of one message; the hooks (msg/state.h)
  *
  * A fetch uses one of three schemes, as the offer and WEFT_RNDV_SCHEME allow:
  * - get: the receiver requests bytes in pieces, a few per lane at a time. A lane with native reads

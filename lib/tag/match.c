@@ -1,20 +1,314 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-
 #include "tag/match.h"
 
-static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
+#include <errno.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------ indexes */
+
+/*
+ * Indexes of unexpected messages by their tag under a mask, for searches with wildcards. An index
+ * is made when a search had to compare many messages, and freed with its last message. It is
+ * replaced only after WEFT_MATCH_IDLE searches without it, so that alternating masks do not rebuild
+ * it each time. Without memory for its nodes the search runs without an index.
+ */
+
+struct weft_match_node {
+	TAILQ_ENTRY(weft_match_node) link; /* of the bucket, in arrival order */
+	struct weft_match_node *next;      /* next node of the message */
+	struct weft_match_msg *msg;
+	struct weft_match_index *index;
+};
+
+TAILQ_HEAD(weft_match_nodes, weft_match_node);
+
+static struct weft_match_nodes *index_bucket(const struct weft_match *m,
+					     const struct weft_match_index *x,
+					     const struct weft_match_source *source, uint64_t tag,
+					     uint16_t channel)
 {
-	return weft_match_bucket(m, key, m->bits);
+	uint64_t key =
+		(tag & x->mask) ^ (x->sourced ? source->key : 0) ^ weft_match_chan_key(channel);
+
+	return &x->table[weft_match_bucket(m, key, x->bits)];
 }
+
+static void drop_node(struct weft_match *m, struct weft_match_node *n)
+{
+	struct weft_match_index *x = n->index;
+
+	TAILQ_REMOVE(index_bucket(m, x, n->msg->source, n->msg->tag, n->msg->channel), n, link);
+	x->num--;
+	free(n);
+}
+
+static void index_remove(struct weft_match *m, struct weft_match_index *x,
+			 struct weft_match_msg *msg)
+{
+	struct weft_match_node **p = &msg->nodes, *n;
+
+	while ((n = *p) && n->index != x)
+		p = &n->next;
+	if (n) {
+		*p = n->next;
+		drop_node(m, n);
+	}
+}
+
+static void drop_index(struct weft_match *m, struct weft_match_index *x)
+{
+	struct weft_match_msg *msg;
+
+	if (x->num)
+		TAILQ_FOREACH(msg, &m->msgs, arrival_link)
+			index_remove(m, x, msg);
+	free(x->table);
+	x->table = NULL;
+	m->num_index--;
+}
+
+static bool put_in(struct weft_match *m, struct weft_match_index *x, struct weft_match_msg *msg)
+{
+	struct weft_match_node *n;
+
+	if (x->sourced && !msg->source)
+		return true; /* no search can name its source any more */
+	n = malloc(sizeof(*n));
+	if (!n)
+		return false;
+	*n = (struct weft_match_node){.next = msg->nodes, .msg = msg, .index = x};
+	msg->nodes = n;
+	TAILQ_INSERT_TAIL(index_bucket(m, x, msg->source, msg->tag, msg->channel), n, link);
+	x->num++;
+	return true;
+}
+
+static bool index_fill(struct weft_match *m, struct weft_match_index *x)
+{
+	struct weft_match_msg *msg;
+	unsigned int bits = 8;
+
+	while (((size_t)1 << bits) < m->num_msgs)
+		bits++;
+	x->table = malloc(sizeof(*x->table) << bits);
+	if (!x->table)
+		return false;
+	m->num_index++;
+	x->bits = bits;
+	x->num = 0;
+	for (size_t i = 0; i < (size_t)1 << bits; i++)
+		TAILQ_INIT(&x->table[i]);
+	TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
+		if (!put_in(m, x, msg)) {
+			drop_index(m, x);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void index_make(struct weft_match *m, uint64_t mask, bool sourced)
+{
+	struct weft_match_index *x = NULL, *i;
+
+	for (i = m->index; i < m->index + WEFT_MATCH_INDEXES; i++) {
+		if (!i->table) {
+			x = i;
+			break;
+		}
+		if (m->searches - i->used > WEFT_MATCH_IDLE && (!x || i->used < x->used))
+			x = i;
+	}
+	if (!x)
+		return;
+	if (x->table)
+		drop_index(m, x);
+	x->mask = mask;
+	x->sourced = sourced;
+	x->used = m->searches;
+	index_fill(m, x);
+}
+
+static struct weft_match_index *index_of(struct weft_match *m, uint64_t mask, bool sourced)
+{
+	struct weft_match_index *x;
+
+	for (x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (x->table && x->mask == mask && x->sourced == sourced) {
+			x->used = m->searches;
+			return x;
+		}
+	}
+	return NULL;
+}
+
+static struct weft_match_msg *index_find(struct weft_match *m, struct weft_match_index *x,
+					 const struct weft_match_source *source, uint64_t tag,
+					 struct weft_match_chan chan)
+{
+	struct weft_match_node *n;
+
+	TAILQ_FOREACH(n, index_bucket(m, x, source, tag, chan.channel), link) {
+		m->msg_looks++;
+		if (((n->msg->tag ^ tag) & x->mask) == 0 && (!source || n->msg->source == source) &&
+		    n->msg->channel == chan.channel && (!chan.from || n->msg->from == chan.from))
+			return n->msg;
+	}
+	return NULL;
+}
+
+static void index_add(struct weft_match *m, struct weft_match_msg *msg)
+{
+	struct weft_match_index *x;
+
+	for (x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (!x->table)
+			continue;
+		if (!put_in(m, x, msg)) {
+			drop_index(m, x);
+		} else if (x->num > (size_t)2 << x->bits) {
+			drop_index(m, x);
+			index_fill(m, x);
+		}
+	}
+}
+
+/* Remove the message from all indexes; @p sourced: only from those by source. */
+static void index_forget(struct weft_match *m, struct weft_match_msg *msg, bool sourced)
+{
+	struct weft_match_node **p = &msg->nodes, *n;
+	struct weft_match_index *x;
+
+	while ((n = *p)) {
+		x = n->index;
+		if (sourced && !x->sourced) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		drop_node(m, n);
+		if (x->num == 0)
+			drop_index(m, x);
+	}
+}
+
+/* ------------------------------------------------------------------ masks of receives */
+
+/*
+ * The masks with receives are in one array without gaps, because an arriving message is compared
+ * with each of them. A mask that has lost its last receive stays in the table by mask: programs
+ * that post one receive at a time use the same mask again.
+ */
+
+#define FIRST_BITS 4
+
+static struct weft_match_same *same_of(const struct weft_match *m, uint64_t mask)
+{
+	return &m->mask_table[weft_match_bucket(m, mask, m->mask_bits)];
+}
+
+static int masks_grow(struct weft_match *m)
+{
+	unsigned int bits = m->mask_table ? m->mask_bits + 1 : FIRST_BITS;
+	size_t n = (size_t)1 << bits, before = m->mask_table ? n / 2 : 0;
+	struct weft_match_same *table = calloc(n, sizeof(*table)), *old = m->mask_table;
+	struct weft_match_used *used = realloc(m->used, n * sizeof(*used));
+	struct weft_match_mask *k;
+
+	if (used)
+		m->used = used;
+	if (!table || !used) {
+		free(table);
+		return -1;
+	}
+	m->mask_table = table;
+	m->mask_bits = bits;
+	for (size_t i = 0; i < before; i++) {
+		while ((k = SLIST_FIRST(&old[i]))) {
+			SLIST_REMOVE_HEAD(&old[i], same);
+			SLIST_INSERT_HEAD(same_of(m, k->mask), k, same);
+		}
+	}
+	free(old);
+	return 0;
+}
+
+/* Memory for a mask that is not in the table: that of an idle mask, or new. */
+static struct weft_match_mask *new_mask(struct weft_match *m)
+{
+	struct weft_match_mask *k = TAILQ_FIRST(&m->idle);
+
+	if (k && m->num_idle >= WEFT_MATCH_MASKS_IDLE) {
+		SLIST_REMOVE(same_of(m, k->mask), k, weft_match_mask, same);
+		return k;
+	}
+	if ((!m->mask_table || m->num_masks >> m->mask_bits) && masks_grow(m))
+		return NULL;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	m->num_masks++;
+	m->num_idle++;
+	TAILQ_INSERT_TAIL(&m->idle, k, idle_link);
+	return k;
+}
+
+static struct weft_match_mask *find_mask(const struct weft_match *m, uint64_t mask)
+{
+	struct weft_match_mask *k;
+
+	if (!m->mask_table)
+		return NULL;
+	SLIST_FOREACH(k, same_of(m, mask), same) {
+		if (k->mask == mask)
+			return k;
+	}
+	return NULL;
+}
+
+static struct weft_match_mask *mask_get(struct weft_match *m, uint64_t tag, uint64_t mask)
+{
+	struct weft_match_mask *k = m->last_mask;
+
+	if (!k || k->mask != mask)
+		k = find_mask(m, mask);
+	if (!k) {
+		k = new_mask(m);
+		if (!k)
+			return NULL;
+		k->mask = mask;
+		/* One-to-one, and 0 for the full mask only, whose key is the tag alone. */
+		k->key = ~mask * 0xa0761d6478bd642full;
+		SLIST_INSERT_HEAD(same_of(m, mask), k, same);
+	}
+	m->last_mask = k;
+	if (k->num == 0) {
+		TAILQ_REMOVE(&m->idle, k, idle_link);
+		m->num_idle--;
+		k->at = m->num_used++;
+		m->used[k->at] = (struct weft_match_used){.agreed = mask, .value = tag, .mask = k};
+	}
+	return k;
+}
+
+static void mask_idle(struct weft_match *m, struct weft_match_mask *k)
+{
+	struct weft_match_used *last = &m->used[--m->num_used];
+
+	m->used[k->at] = *last;
+	last->mask->at = k->at;
+	TAILQ_INSERT_TAIL(&m->idle, k, idle_link);
+	m->num_idle++;
+}
+
+/* ------------------------------------------------------------------ matching */
 
 static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 {
 	return s ? tag ^ s->key : tag;
 }
 
-/* Does a receive, or a search, accept this message? */
 static inline bool recv_takes(uint16_t channel, uint32_t from, uint16_t msg_channel,
 			      uint32_t msg_from)
 {
@@ -26,7 +320,7 @@ static inline bool recv_takes(uint16_t channel, uint32_t from, uint16_t msg_chan
 static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m,
 						   const struct weft_match_source *s, uint64_t tag)
 {
-	return &m->recv_table[bucket_of(m, pair_key(s, tag))];
+	return &m->recv_table[weft_match_bucket(m, pair_key(s, tag), m->bits)];
 }
 
 static inline struct weft_match_recvs *bucket_for(const struct weft_match *m,
@@ -41,14 +335,15 @@ static inline struct weft_match_recvs *bucket_for(const struct weft_match *m,
 static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uint64_t tag,
 						 uint16_t channel)
 {
-	return &m->tag_table[bucket_of(m, tag ^ weft_match_chan_key(channel))];
+	return &m->tag_table[weft_match_bucket(m, tag ^ weft_match_chan_key(channel), m->bits)];
 }
 
 static inline struct weft_match_msgs *pair_bucket(const struct weft_match *m,
 						  const struct weft_match_source *s, uint64_t tag,
 						  uint16_t channel)
 {
-	return &m->pair_table[bucket_of(m, pair_key(s, tag ^ weft_match_chan_key(channel)))];
+	return &m->pair_table[weft_match_bucket(m, pair_key(s, tag ^ weft_match_chan_key(channel)),
+						m->bits)];
 }
 
 static inline bool is_exact(const struct weft_match_recv *r)
@@ -114,7 +409,7 @@ void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
 	}
 	while ((msg = TAILQ_FIRST(&s->msgs))) {
 		if (msg->nodes)
-			weft_match_index_remove(m, msg, true);
+			index_forget(m, msg, true);
 		TAILQ_REMOVE(&s->msgs, msg, source_link);
 		TAILQ_REMOVE(pair_bucket(m, s, msg->tag, msg->channel), msg, pair_link);
 		msg->source = NULL;
@@ -166,10 +461,6 @@ static inline struct weft_match_recv *earlier_recv(struct weft_match_recv *a,
 	return a && a->order < b->order ? a : b;
 }
 
-/*
- * The first receive of mask @p k and source @p s that matches, or @p best if that was posted
- * before.
- */
 static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 						 const struct weft_match_mask *k,
 						 const struct weft_match_source *s, uint64_t tag,
@@ -188,7 +479,6 @@ static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 	return best;
 }
 
-/* The first receive with a wildcard that matches, or @p best if that was posted before. */
 static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_match_source *source,
 					    uint64_t tag, struct weft_match_chan c,
 					    struct weft_match_recv *best)
@@ -212,7 +502,6 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 	return best;
 }
 
-/* The counter of its source in which a receive is counted. */
 static inline uint32_t *source_count(struct weft_match_source *s, const struct weft_match_recv *r)
 {
 	if (is_exact(r))
@@ -233,7 +522,7 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	}
 	TAILQ_REMOVE(bucket_for(m, r), r, link);
 	if (r->kind && --r->kind->num == 0)
-		weft_match_mask_idle(m, r->kind);
+		mask_idle(m, r->kind);
 }
 
 /* The most common case: no receive names a source, and there are no wildcards. */
@@ -297,14 +586,13 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 	TAILQ_INSERT_TAIL(&m->msgs, msg, arrival_link);
 	TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag, msg->channel), msg, tag_link);
 	if (m->num_index)
-		weft_match_index_add(m, msg);
+		index_add(m, msg);
 	if (!msg->source)
 		return;
 	TAILQ_INSERT_TAIL(&msg->source->msgs, msg, source_link);
 	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag, msg->channel), msg, pair_link);
 }
 
-/* A message is removed that a search has seen last: its predecessor is now the last one seen. */
 static void search_unsee(struct weft_match *m, struct weft_match_msg *msg)
 {
 	struct weft_match_seen *seen;
@@ -327,7 +615,7 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 		search_unsee(m, msg);
 	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
 	if (msg->nodes)
-		weft_match_index_remove(m, msg, false);
+		index_forget(m, msg, false);
 	TAILQ_REMOVE(tag_bucket(m, msg->tag, msg->channel), msg, tag_link);
 	if (!msg->source)
 		return;
@@ -357,11 +645,7 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-/*
- * A search that is not in seen[] yet, and compared at most this number of messages, is not stored
- * there: the next search compares them again.
- */
-#define SEEN_LEAST 8
+#define SEEN_LEAST 8 /* a search that compared no more messages is not worth a place in seen[] */
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,
 				       uint64_t tag, uint64_t mask, struct weft_match_chan c)
@@ -406,9 +690,9 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	uint64_t before = m->msg_looks;
 
 	m->searches++;
-	x = m->num_index ? weft_match_index_of(m, mask, source != NULL) : NULL;
+	x = m->num_index ? index_of(m, mask, source != NULL) : NULL;
 	if (x)
-		return weft_match_index_find(m, x, source, tag, c);
+		return index_find(m, x, source, tag, c);
 	seen = seen_of(m, source, tag, mask, c);
 	last = seen ? seen->last : NULL;
 	while ((msg = next_msg(m, source, last))) {
@@ -423,7 +707,7 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	else if (m->msg_looks - before > SEEN_LEAST)
 		note_seen(m, source, tag, mask, c, last);
 	if (m->msg_looks - before > WEFT_MATCH_MANY)
-		weft_match_index_make(m, mask, source != NULL);
+		index_make(m, mask, source != NULL);
 	return msg;
 }
 
@@ -435,7 +719,6 @@ struct weft_match_msg *weft_match_search(struct weft_match *m,
 				  : find_wild(m, source, tag, mask, chan);
 }
 
-/* A receive that is not of the most common kind: it has a mask, or a source, or both. */
 static __attribute__((noinline)) int post_other(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_source *s = r->source;
@@ -445,7 +728,7 @@ static __attribute__((noinline)) int post_other(struct weft_match *m, struct wef
 	if (!is_exact(r)) {
 		k = m->last_mask;
 		if (!k || k->mask != r->mask || k->num == 0)
-			k = weft_match_mask_get(m, r->tag, r->mask);
+			k = mask_get(m, r->tag, r->mask);
 		if (!k)
 			return -ENOMEM;
 		k->num++;
@@ -495,6 +778,21 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 
 void weft_match_fini(struct weft_match *m)
 {
-	weft_match_indexes_fini(m);
-	weft_match_masks_fini(m);
+	struct weft_match_mask *k;
+
+	for (struct weft_match_index *x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (x->table)
+			drop_index(m, x);
+	}
+	for (size_t i = 0; m->mask_table && i < (size_t)1 << m->mask_bits; i++) {
+		while ((k = SLIST_FIRST(&m->mask_table[i]))) {
+			SLIST_REMOVE_HEAD(&m->mask_table[i], same);
+			free(k);
+		}
+	}
+	free(m->mask_table);
+	free(m->used);
+	m->mask_table = NULL;
+	m->used = NULL;
+	m->last_mask = NULL;
 }

@@ -17,12 +17,12 @@
  * - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
  *   searched once under the full mask and once under each other mask in use; of the receives found
  *   the one posted first gets it. The cost grows with the number of masks, not of receives. The
- *   number of masks is not limited (tag/match_index.c). If all receives of a mask share a bit in
+ *   number of masks is not limited. If all receives of a mask share a bit in
  *   which they differ from the message, the mask costs a comparison only;
  * - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and a list
  *   of each source's in arrival order. For up to #WEFT_MATCH_INDEXES masks of wildcard searches
  *   that had to compare many messages there are hash buckets by tag under the mask
- *   (tag/match_index.c).
+ *   (tag/match.c).
  *
  * The owner provides the memory of the hash tables; weft_match_overloaded() reports when to provide
  * more. Indexes and the table of masks allocate their own memory. An index is freed with its last
@@ -299,29 +299,5 @@ void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_fini(struct weft_match *m);
 /** Any posted receive, or NULL: for removing all of them at the end. */
 struct weft_match_recv *weft_match_any_recv(struct weft_match *m);
-
-/* ------------------------------------------------------------------ tag/match_index.c */
-
-void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
-/** The index for searches with this mask, or NULL. Marks the index as used. */
-struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);
-struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
-					     const struct weft_match_source *source, uint64_t tag,
-					     struct weft_match_chan chan);
-void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg);
-/** Remove the message from all indexes; @p sourced: only from those by source. */
-void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced);
-void weft_match_indexes_fini(struct weft_match *m);
-
-/* ------------------------------------------------------------------ masks */
-
-/**
- * The mask for a receive that is about to be posted; an idle mask becomes used.
- * @return NULL = no memory
- */
-struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, uint64_t mask);
-/** The last receive of the mask is gone: make the mask idle. */
-void weft_match_mask_idle(struct weft_match *m, struct weft_match_mask *k);
-void weft_match_masks_fini(struct weft_match *m);
 
 #endif /* WEFT_MATCH_H */

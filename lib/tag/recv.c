@@ -15,8 +15,8 @@
 
 #include <errno.h>
 
-#include "base/copy.h"
-#include "base/probe.h"
+#include "base/bytes.h"
+#include "base/log.h"
 #include "rndv/rndv.h"
 #include "tag/recv.h"
 #include "tag/tag.h"

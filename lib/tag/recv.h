@@ -15,7 +15,7 @@ struct weft_msg_ep;
 struct weft_wire_ext;
 
 /**
- * The handlers (msg/module.h). The handler of EAGER, the most common message, is called without the
+ * The handlers (msg/state.h). The handler of EAGER, the most common message, is called without the
  * table: only its length needs validation.
  */
 void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payload);

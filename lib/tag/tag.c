@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "core/lane_show.h"
 #include "tag/match.h"
 #include "tag/recv.h"

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "core/endpoint.h"
 #include "core/wire.h"
+#include "core/worker.h"
 #include "lane.h"
 
 struct weft_conns;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "core/address.h"
 #include "msg/msg.h"
 #include "wireup/ep.h"

@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "base/host.h"
-#include "base/probe.h"
+#include "base/log.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"

@@ -17,18 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "core/config.h"
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"
 #include "wireup/ep.h"
 #include "wireup/failover.h"
 #include "wireup/lane_return.h"
 #include "wireup/lanes.h"
+#include "wireup/peer.h"
 #include "wireup/rails.h"
 #include "wireup/state.h"
-#include "wireup/peer.h"
 
 #define LOOK_NS 2000000ull
 /* Probes without a reply after which a lane is stopped, while another lane is alive. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "base/secret.h"
 #include "core/config.h"
 #include "msg/msg.h"
@@ -18,8 +18,8 @@
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 #include "wireup/lanes.h"
-#include "wireup/select.h"
 #include "wireup/peer.h"
+#include "wireup/select.h"
 
 #define ATTACH_RETRY_NS 500000000ull
 

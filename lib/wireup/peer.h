@@ -13,7 +13,7 @@
 
 #include "base/container.h"
 #include "core/address.h"
-#include "core/endpoint.h"
+#include "core/worker.h"
 
 struct weft_boot;
 struct weft_conns;

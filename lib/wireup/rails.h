@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "lane.h"
 
 /** Are lanes of the interface rails: lanes to other hosts? */

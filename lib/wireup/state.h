@@ -16,11 +16,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/address.h"
-#include "core/endpoint.h"
 #include "core/wire.h"
+#include "core/worker.h"
 #include "wireup/codec.h"
-#include "wireup/select.h"
 #include "wireup/peer.h"
+#include "wireup/select.h"
 
 /* ------------------------------------------------------------------ a worker's connections */
 

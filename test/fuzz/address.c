@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/container.h"
 #include "core/address.h"
 
 /* As a boot address, with the right first bytes and checksum, too. */

@@ -22,7 +22,6 @@
 
 #include "base/thread.h"
 #include "memif/control.h"
-#include "memif/messages.h"
 
 #define RINGS 0x01
 #define PEER_IS_SERVER 0x02

@@ -42,7 +42,7 @@
 #include <stdarg.h>
 
 #include "context.h"
-#include "core/context.h"
+#include "core/worker.h"
 
 extern const struct weft_lane_driver mock_driver;
 

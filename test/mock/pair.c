@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "dispatch.h"
-#include "mem/domain.h"
+#include "mem/mem.h"
 #include "mock/in_place.h"
 #include "mock/pair.h"
 

@@ -11,7 +11,7 @@
 #define WEFT_TEST_PAIR_H
 
 #include "am/am.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "dispatch.h"
 #include "msg/msg.h"
 #include "rma/rma.h"

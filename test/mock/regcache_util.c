@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "mem/domain.h"
+#include "mem/mem.h"
 #include "mock/mock_priv.h"
 #include "mock/regcache_util.h"
 

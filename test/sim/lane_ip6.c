@@ -10,7 +10,7 @@
 #include <rte_udp.h>
 
 #include "engine/conn.h"
-#include "frame/hosts.h"
+#include "frame/arp.h"
 #include "lane_host.h"
 #include "sim_test.h"
 

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sealed_scene.h"
 #include "seal/exchange.h"
-#include "seal/sealed.h"
+#include "seal/seal.h"
+#include "sealed_scene.h"
 
 static const uint8_t other_key[32] = "a job key of the sealed lanes 02";
 

@@ -7,7 +7,7 @@
 
 #include <rte_arp.h>
 
-#include "base/keylog.h"
+#include "base/log.h"
 #include "base/secret.h"
 
 static const uint8_t key[32] = "a job key of the sealed lanes 01";

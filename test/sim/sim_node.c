@@ -10,7 +10,7 @@
 
 #include "capture/capture.h"
 #include "context.h"
-#include "core/context.h"
+#include "core/worker.h"
 #include "engine/engine.h"
 #include "sim_priv.h"
 

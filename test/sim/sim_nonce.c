@@ -13,7 +13,7 @@
 
 #if WEFT_HAVE_SEAL
 
-#include "seal/sealed.h"
+#include "seal/seal.h"
 
 struct used {
 	/* The first round key of AES is the key itself. */

@@ -19,7 +19,6 @@
 
 #include "eal.h"
 #include "engine/engine.h"
-#include "frame/hosts.h"
 #include "frame/arp.h"
 #include "sim_priv.h"
 

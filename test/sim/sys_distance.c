@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "lane.h"
 #include "scene.h"
 

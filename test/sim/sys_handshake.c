@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "mock/rounds.h"
 #include "scene.h"
 #include "wireup/failover.h"

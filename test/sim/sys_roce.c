@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/endpoint.h"
 #include "core/worker.h"
 #include "fake/fake_priv.h"
 #include "fake/fake_verbs.h"

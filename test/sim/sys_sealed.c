@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "lane.h"
 #include "reseal.h"
 #include "scene.h"

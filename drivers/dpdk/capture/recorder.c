@@ -16,7 +16,6 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "base/user_folder.h"
 #include "capture/capture_file.h"
 #include "capture/recorder.h"
 #include "capture/tap.h"

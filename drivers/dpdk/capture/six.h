@@ -2,7 +2,7 @@
 /**
  * @file capture/six.h
  * Frames of IPv6 lanes over sockets. The engine's headers of such frames are those of IPv4, with
- * numbers of hosts as addresses (frame/hosts.h). Captures get the headers that the network sees.
+ * numbers of hosts as addresses (frame/arp.h). Captures get the headers that the network sees.
  */
 #ifndef WEFT_CAPTURE_SIX_H
 #define WEFT_CAPTURE_SIX_H
@@ -12,9 +12,8 @@
 
 #include <rte_mbuf.h>
 
+#include "frame/arp.h"
 #include "frame/frame.h"
-#include "frame/hosts.h"
-#include "frame/nd.h"
 
 static_assert(WEFT_ND_MAX >= WEFT_ENCAP_MAX, "room for both");
 

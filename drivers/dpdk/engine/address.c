@@ -13,14 +13,13 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "core/wire_types.h"
+#include "base/bytes.h"
 #include "engine/address.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
-#include "frame/hosts.h"
 #include "lane.h"
 
 static const uint8_t no_ip6[16];

@@ -14,14 +14,11 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
-#include "engine/gap.h"
 #include "engine/iface.h"
 #include "engine/sealed.h"
+#include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
-#include "frame/hosts.h"
-#include "frame/nd.h"
 #include "frame/parse.h"
 
 /* ---------------------------------------------------------------- queue to the port */

@@ -14,7 +14,6 @@
 #include <rte_mbuf.h>
 
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -117,7 +116,7 @@ int raw_bye_send(struct raw_conn *c);
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
-/* An ARP packet, or the message of neighbour discovery that takes its place (frame/nd.h). */
+/* An ARP packet, or the message of neighbour discovery that takes its place (frame/arp.h). */
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
 
 /* ---------------------------------------------------------------- queue to the port */

@@ -3,7 +3,7 @@
  * @file engine/cc_cause.h
  * The delay algorithm's tests for the cause of a delay. A smaller window shortens the queue of this
  * path, but neither the jitter of the network (noise) nor the queue of flows that fill it until it
- * overflows, as TCP does (mode SHARE).
+ * overflows, as TCP does (mode SHARE). And growth on long paths, next to other flows.
  */
 #ifndef WEFT_CC_CAUSE_H
 #define WEFT_CC_CAUSE_H
@@ -46,5 +46,32 @@ void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);
 
 /** @return true: mode SHARE loses too many frames for its competitors to be TCP */
 bool weft_cc_share_contended(struct weft_cc *cc);
+
+/* ------------------------------------------------------------------ growth next to other flows */
+
+#define WEFT_CC_LONG_NS 1000000u
+
+static inline bool weft_cc_long(const struct weft_cc *cc)
+{
+	return cc->delay.base >= WEFT_CC_LONG_NS;
+}
+
+/** To be called when mode SHARE begins. */
+void weft_cc_climb_begin(struct weft_cc *cc);
+
+/** @return true: in the last minute mode SHARE has observed that a queue overflowed */
+bool weft_cc_overflowed(const struct weft_cc *cc, uint64_t now);
+
+/** To be called when a round ends: the rate of a long path. */
+void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
+
+/**
+ * To be called when a round of mode START ends with a delay of @p queue. @return true: the delay is
+ * no reason to end the mode
+ */
+bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
+
+/** @return true: the window grows until it carries no more, and rare losses do not end that */
+bool weft_cc_climbs(const struct weft_cc *cc);
 
 #endif /* WEFT_CC_CAUSE_H */

@@ -9,7 +9,6 @@
 
 #include "engine/cc.h"
 #include "engine/cc_cause.h"
-#include "engine/cc_climb.h"
 #include "engine/cc_delay.h"
 
 /* ---------------------------------------------------------------- samples */

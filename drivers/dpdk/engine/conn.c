@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "engine/conn.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +9,11 @@
 #include <rte_common.h>
 
 #include "base/container.h"
-#include "base/hash.h"
-#include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/rules.h"
+#include "frame/arp.h"
 #include "frame/frame.h"
-#include "frame/hosts.h"
+#include "lane.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -226,7 +227,6 @@ static int grow_hops(struct raw_iface *iface, uint32_t len)
 	return 0;
 }
 
-/* Doubles the tables when all indices are in use. */
 static int table_grow(struct raw_iface *iface)
 {
 	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
@@ -295,8 +295,6 @@ void raw_table_fini(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- generations */
 
-/* The generation distinguishes successive connections of one index. */
-
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
  * so that a comparison shows whether one was used. Generations look random to a host without the
@@ -337,8 +335,6 @@ uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t gene
 
 /* ---------------------------------------------------------------- times */
 
-/* The next check of a connection: its entries in the two heaps of its iface. */
-
 static inline uint32_t index_of(const struct raw_conn *c)
 {
 	return c->id & 0xffff;
@@ -366,4 +362,115 @@ void raw_deadlines_forget(struct raw_conn *c)
 	weft_deadlines_remove(&c->iface->by_tx_clock, index_of(c));
 	weft_deadlines_remove(&c->iface->by_live_clock, index_of(c));
 	c->tx_clock_at = RAW_NEVER;
+}
+
+/* ------------------------------------------------------------------ the receiver's half */
+
+void raw_rx_init(struct raw_rx *rx, uint32_t first)
+{
+	rx->first = first;
+	weft_rxwin_init(&rx->win, first);
+}
+
+void raw_rx_idle(struct raw_rx *rx)
+{
+	if (!weft_rxwin_has_hole(&rx->win))
+		weft_rxwin_free(&rx->win);
+}
+
+void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx)
+{
+	if (rx->on_ack_list)
+		TAILQ_REMOVE(&iface->ack_list, rx, ack_link);
+	rx->on_ack_list = false;
+	weft_rxwin_free(&rx->win);
+}
+
+void raw_rx_hurry(struct raw_iface *iface)
+{
+	struct raw_rx *rx;
+
+	TAILQ_FOREACH(rx, &iface->ack_list, ack_link)
+		if (rx->ack_state == RAW_ACK_DELAYED)
+			rx->ack_state = RAW_ACK_NOW;
+}
+
+/*
+ * The application may have computed since the clock was last read, in a callback or outside. The
+ * peer would take that time for the network's. So the clock is read again. That costs as much as
+ * half a small message, so only some DATA frames contain a hold time.
+ */
+uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx)
+{
+	const struct weft_platform *pf = iface->platform;
+	uint64_t hold = (pf->now(pf->arg) - rx->ts_at) / WEFT_FRAME_HOLD_UNIT;
+
+	return (uint16_t)RTE_MIN(hold, (uint64_t)WEFT_FRAME_NO_ECHO);
+}
+
+/* ------------------------------------------------------------------ gaps between polls */
+
+#define UNIT_NS 16000u
+/* A block may be lost: this number of frames in a row has it. */
+#define TIMES 5u
+
+void raw_gap_note(struct raw_iface *iface, uint64_t ns)
+{
+	struct raw_gaps *g = &iface->gaps;
+
+	g->total += ns;
+	g->recent[g->count++ % RAW_GAPS_KEPT] =
+		(uint16_t)RTE_MIN(ns / UNIT_NS, (uint64_t)UINT16_MAX);
+}
+
+void raw_gap_init(struct raw_conn *c, bool reads)
+{
+	c->gap = (struct raw_conn_gap){.reads = reads, .sent = c->iface->gaps.count};
+}
+
+/* The longest gap since the last block, among the newest RAW_GAPS_KEPT. */
+static uint16_t longest_since(const struct raw_gaps *g, uint32_t sent)
+{
+	uint32_t n = RTE_MIN(g->count - sent, RAW_GAPS_KEPT);
+	uint16_t most = 0;
+
+	for (uint32_t i = 1; i <= n; i++)
+		most = RTE_MAX(most, g->recent[(g->count - i) % RAW_GAPS_KEPT]);
+	return most;
+}
+
+bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block)
+{
+	const struct raw_gaps *g = &c->iface->gaps;
+	struct raw_conn_gap *gap = &c->gap;
+
+	if (!gap->reads)
+		return false;
+	if (gap->sent != g->count) {
+		gap->longest = longest_since(g, gap->sent);
+		gap->sent = g->count;
+		gap->times = TIMES;
+	}
+	if (gap->times == 0)
+		return false;
+	gap->times--;
+	block->longest = weft_put16(gap->longest);
+	block->total = weft_put16((uint16_t)(g->total / UNIT_NS));
+	return true;
+}
+
+void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block)
+{
+	uint16_t longest = weft_get16(block->longest), total = weft_get16(block->total);
+	uint16_t sum = (uint16_t)(total - c->gap.peer_total);
+
+	if (c->gap.reported && (sum == 0 || (sum > INT16_MAX && longest + 1u < sum)))
+		return; /* a repeated block, or one that a newer block has overtaken */
+	/* The first total includes gaps from before. It has 16 bits, so a long gap may wrap it. */
+	if (!c->gap.reported || sum < longest)
+		sum = longest;
+	c->gap.reported = true;
+	c->gap.peer_total = total;
+	raw_count(c->iface, RAW_PEER_GAPS);
+	c->iface->counter[RAW_PEER_GAP_NS] += (uint64_t)sum * UNIT_NS;
 }

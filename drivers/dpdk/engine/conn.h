@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn.h
- * A connection of the raw-DPDK lane engine: its state, and the tables that find it. The halves of
- * sender and receiver are in engine/conn_tx.h and engine/conn_rx.h.
+ * A connection of the raw-DPDK lane engine: its state, with the halves of receiver and sender, and
+ * the tables that find it.
  */
 #ifndef WEFT_ENGINE_CONN_H
 #define WEFT_ENGINE_CONN_H
@@ -18,14 +18,272 @@
 #include <rte_mbuf.h>
 
 #include "base/container.h"
-#include "base/hash.h"
-#include "engine/conn_rx.h"
-#include "engine/conn_tx.h"
 #include "engine/iface.h"
 #include "engine/rules.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
+
+/* ------------------------------------------------------------------ the receiver's half */
+
+/*
+ * The receiver's half of a connection: the received sequences, the echo of the peer's timestamps,
+ * and the acknowledgement that is to be sent. These functions need nothing else of a connection.
+ */
+
+#define RAW_ACK_DELAY 25000ull /* ns by which an ACK is delayed at most */
+#define RAW_ACK_FRAMES 8u      /* DATA frames after which an ACK is due at once */
+#define RAW_ACK_BYTES 65536u   /* bytes of messages after which an ACK is due at once */
+/* one of this number of DATA frames has an echo, which costs reading the clock */
+#define RAW_ECHO_EVERY 16u
+
+enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
+
+struct raw_rx {
+	/* One line: all fields that a received frame touches. */
+	uint64_t seen;       /* live_clock of the last valid frame */
+	uint64_t ack_due;    /* tx_clock at which a delayed acknowledgement is to leave */
+	uint64_t ts_at;      /* `now` when ts_echo arrived */
+	uint32_t ts_echo;    /* timestamp of the newest DATA frame */
+	uint32_t ack_bytes;  /* bytes of messages delivered since the last acknowledgement */
+	uint16_t ack_frames; /* frames delivered since the last acknowledgement */
+	uint8_t ack_state;   /* enum raw_ack */
+	uint8_t echo_path;
+	bool ts_valid;
+	bool on_ack_list;
+	bool data_received; /* DATA was received since the last zero-copy send */
+	uint8_t echo_wait;  /* DATA frames without an echo before the next one with an echo */
+	/* frames in a row whose time of arrival was too rough for an echo */
+	uint8_t echo_missed;
+	/*
+	 * frames of rough arrival times that request an ACK: each fourth gets an echo all the same
+	 */
+	uint8_t echo_requested;
+	uint8_t mark_acks;  /* number of further ACKs that report marks */
+	uint8_t reply_path; /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
+	uint32_t first;     /* the peer's first sequence */
+	struct weft_rxwin win;
+
+	/* Few frames touch these. */
+	TAILQ_ENTRY(raw_rx) ack_link; /* in iface->ack_list, while on_ack_list */
+	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
+};
+
+static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "line of a receiver");
+
+/** The peer's first sequence is known: nothing is received yet. */
+void raw_rx_init(struct raw_rx *rx, uint32_t first);
+/**
+ * Nothing has been received for a long time: frees the ring of received sequences, unless a
+ * sequence before the newest is missing.
+ */
+void raw_rx_idle(struct raw_rx *rx);
+/** The connection is over: leaves iface->ack_list, frees memory. */
+void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx);
+/** Delayed acknowledgements become due now. */
+void raw_rx_hurry(struct raw_iface *iface);
+/**
+ * @return the time for which the newest frame has waited here, in units of WEFT_FRAME_HOLD_UNIT
+ */
+uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx);
+
+/** An acknowledgement of all that was received has left, or none is to be sent. */
+static inline void raw_rx_acked(struct raw_rx *rx)
+{
+	rx->ack_state = RAW_ACK_NONE;
+	rx->ack_frames = 0;
+	rx->ack_bytes = 0;
+}
+
+/**
+ * DATA is sent. It carries the acknowledgement, but no SACK or mark blocks: holes and marks still
+ * need an ACK.
+ */
+static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
+{
+	if (rx->ack_state == RAW_ACK_NONE || weft_rxwin_has_hole(&rx->win) || rx->mark_acks != 0)
+		return;
+	raw_rx_acked(rx);
+	/* Alone in the list: raw_acks_send_due() has nothing to do until the next frame. */
+	if (TAILQ_FIRST(&iface->ack_list) == rx && !TAILQ_NEXT(rx, ack_link))
+		iface->acks_due = WEFT_NEVER;
+}
+
+/** An acknowledgement is to be sent. */
+static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *rx, enum raw_ack how)
+{
+	if (how > rx->ack_state) {
+		if (rx->ack_state == RAW_ACK_NONE)
+			rx->ack_due = iface->tx_clock + RAW_ACK_DELAY;
+		/* The due time of the list's first connection is no bound: data may have carried
+		 * its acknowledgement already. */
+		if (rx->ack_due < iface->acks_due)
+			iface->acks_due = rx->ack_due;
+		rx->ack_state = (uint8_t)how;
+	}
+	if (how == RAW_ACK_NOW)
+		iface->acks_now = true;
+	if (!rx->on_ack_list) {
+		rx->on_ack_list = true;
+		TAILQ_INSERT_TAIL(&iface->ack_list, rx, ack_link);
+	}
+}
+
+/** The messages of a frame with @p bytes of them are delivered: it may be acknowledged. */
+static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct raw_rx *rx,
+						 uint32_t seq, uint32_t bytes, bool requested)
+{
+	weft_rxwin_mark(&rx->win, seq);
+	rx->ack_frames++;
+	rx->ack_bytes += bytes;
+	raw_rx_schedule_ack(iface, rx,
+			    weft_rxwin_has_hole(&rx->win) || requested ||
+					    rx->ack_frames >= RAW_ACK_FRAMES ||
+					    rx->ack_bytes >= RAW_ACK_BYTES
+				    ? RAW_ACK_NOW
+				    : RAW_ACK_DELAYED);
+}
+
+/**
+ * Fills the acknowledgement and the echo, which depend on the moment at which a frame leaves. An
+ * echo costs reading the clock, so most DATA frames have none.
+ */
+static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx,
+				struct weft_frame_hdr *hdr)
+{
+	uint16_t hold = WEFT_FRAME_NO_ECHO;
+
+	if (rx->ts_valid) {
+		if (hdr->type != WEFT_FRAME_DATA) {
+			hold = raw_rx_hold(iface, rx);
+		} else if (rx->echo_wait > 0) {
+			rx->echo_wait--;
+		} else {
+			rx->echo_wait = RAW_ECHO_EVERY - 1;
+			hold = raw_rx_hold(iface, rx);
+		}
+	}
+	hdr->ack = weft_put32(rx->win.next);
+	hdr->echo_path = rx->echo_path;
+	hdr->ts_echo = weft_put32(rx->ts_echo);
+	hdr->ts_hold = weft_put16(hold);
+}
+
+/* ------------------------------------------------------------------ the sender's half */
+
+/*
+ * The sender's half of a connection: its open frame, the slots of the frames that it has sent, the
+ * window and the timers.
+ *
+ * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
+ * until the frame is acknowledged. The TX queue or the NIC holds another while the frame is to be
+ * sent. When both are gone, the buffer returns to its pool, and user memory of a zero-copy send to
+ * its owner.
+ */
+
+struct raw_copy;
+struct raw_flush;
+struct raw_zc;
+struct weft_cc;
+
+/* What the timer has sent since the last acknowledgement (engine/reliability.c). */
+enum raw_tail {
+	RAW_TAIL_NONE,
+	RAW_TAIL_ACK_REQUESTED, /* ports in memory: a frame without data has requested an ACK */
+	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
+};
+
+/* What the last zero-copy send that may await an acknowledgement has done. */
+enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
+
+/* A frame that was sent and is not acknowledged. */
+struct raw_slot {
+	union {
+		struct rte_mbuf *m;    /* NULL = acknowledged */
+		struct raw_copy *copy; /* taken_back: see engine/outstanding.c */
+	};
+	uint64_t sent;    /* tx_clock of the last transmission */
+	uint32_t order;   /* of the last transmission, on its path */
+	uint32_t payload; /* message bytes, for lane_ep->queued */
+	uint16_t bytes;   /* lane bytes, for the window */
+	uint8_t path;
+	uint8_t tries;
+	bool taken_back;
+	bool lost; /* and not retransmitted yet: not in flight (engine/window.c) */
+};
+
+struct raw_tx {
+	/* One line: all fields that sending a frame and processing an acknowledgement touch. */
+	struct rte_mbuf *open; /* the open frame, or NULL */
+	struct raw_slot *slots;
+	uint32_t slot_mask;
+	uint32_t una, next; /* sequences: the oldest one without acknowledgement, the next one */
+	uint32_t sack_high; /* one past the newest sequence in a SACK; una = none */
+	uint32_t inflight;  /* lane bytes */
+	uint32_t win_bytes, win_frames;
+	uint8_t backoff;
+	uint8_t tail;   /* enum raw_tail */
+	uint8_t zc_ack; /* enum raw_zc_ack */
+	bool on_list;   /* is in iface->tx_list */
+	uint64_t timer; /* tx_clock of tail probe or RTO; 0 = nothing outstanding */
+	/* live_clock since which a frame before round_end has been missing its acknowledgement. */
+	uint64_t round_at;
+
+	/* One line: fields that each frame uses, but not each message. */
+	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
+	struct weft_cc *cc;
+	int32_t cc_left;     /* bytes until raw_window_ack_req() */
+	uint32_t cc_acked;   /* bytes acknowledged since the last on_ack() */
+	uint32_t cc_limit;   /* most bytes in flight */
+	uint32_t cc_gap;     /* ns between frames; 0 = none */
+	uint32_t cc_lost;    /* frames that are lost and wait for their retransmission */
+	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */
+	uint32_t room;       /* bytes for messages in a frame that is sent whole */
+	uint32_t round_end;
+	uint32_t win_whole; /* win_frames while the peer acknowledges */
+	uint32_t hdr_held;  /* small buffers held by its zero-copy frames */
+	uint16_t cut;       /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
+	uint16_t direct;    /* longer frames do not go to the port as they are: cut; sealed: 0 */
+	uint8_t txq_need;   /* places in the queue that the longest frame takes */
+	bool cc_full;       /* since the last on_ack() the window has held a frame back */
+	/* zero-copy sends since the peer's data last carried their acknowledgement */
+	uint8_t acked_alone;
+	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
+	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
+
+	/*
+	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
+	 */
+	uint64_t cc_quiet;
+	STAILQ_HEAD(, raw_flush) flushes;
+	LIST_HEAD(, raw_zc) zc;
+	TAILQ_ENTRY(raw_tx) link;       /* in iface->tx_list */
+	TAILQ_ENTRY(raw_tx) stall_link; /* while win_frames < win_whole */
+	uint32_t take_next;             /* stalled: frames before this one have been taken back */
+	uint32_t late;                  /* ns; see tail_answered() */
+	/* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t stale_missed;
+	/* live_clock of the last request or retransmission of the timer; 0 = none */
+	uint64_t tail_at;
+	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */
+};
+
+static_assert(offsetof(struct raw_tx, cc) <= RTE_CACHE_LINE_MIN_SIZE, "first line of a sender");
+static_assert(offsetof(struct raw_tx, cc_quiet) <= 2 * RTE_CACHE_LINE_MIN_SIZE,
+	      "second line of a sender");
+
+static inline struct raw_slot *raw_slot(const struct raw_tx *tx, uint32_t seq)
+{
+	return &tx->slots[seq & tx->slot_mask];
+}
+
+/** @return the number of frames that were sent and are not acknowledged */
+static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
+{
+	return tx->next - tx->una;
+}
+
+/* ------------------------------------------------------------------ tables and counts */
 
 #define RAW_CONNS_MAX 65536u
 #define RAW_TIME_WAIT_MAX 256u
@@ -190,7 +448,7 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 	return next != bye->seq && now < bye->at;
 }
 
-/* Progress blocks of a connection: engine/gap.h. */
+/* Progress blocks of a connection: engine/liveness.h. */
 struct raw_conn_gap {
 	uint32_t sent;       /* iface->gaps.count at the last block that was made */
 	uint16_t longest;    /* the field of the last block that was made */
@@ -498,5 +756,22 @@ static inline void raw_deadline_tx(struct raw_conn *c, uint64_t t)
 
 void raw_deadline_live(struct raw_conn *c, uint64_t t);
 void raw_deadlines_forget(struct raw_conn *c);
+
+/* ------------------------------------------------------------------ gaps between polls */
+
+/*
+ * Gaps between two polls of a lane: acknowledgements report them, so that the peer can separate the
+ * delay of this process from the delay of the path (doc/wire.md: progress block). A gap is found
+ * with the clock reading of progress, and costs nothing while there is none.
+ */
+
+/** The owner did not poll for @p ns, and was not asleep until a frame would wake it. */
+void raw_gap_note(struct raw_iface *iface, uint64_t ns);
+/** The peer is known. @p reads: it accepts progress blocks. Earlier gaps are not reported to it. */
+void raw_gap_init(struct raw_conn *c, bool reads);
+/** Fills the block of the next ACK or BYE. @return false: it has none */
+bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block);
+/** The peer's block, perhaps a repeated one. */
+void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block);
 
 #endif /* WEFT_ENGINE_CONN_H */

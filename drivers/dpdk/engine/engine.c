@@ -12,8 +12,6 @@
 #include <rte_mbuf.h>
 
 #include "base/container.h"
-#include "base/counters.h"
-#include "base/hash.h"
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
@@ -38,6 +36,7 @@
 #include "frame/frame_port.h"
 #include "frame/parse.h"
 #include "lane.h"
+#include "lane_attr.h"
 
 /* The least data room of a small buffer. ACKs with long SACK blocks take a large buffer. */
 #define CTL_ROOM 128u

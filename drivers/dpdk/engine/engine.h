@@ -7,8 +7,6 @@
  *	engine, iface, address             an open port: progress, its address; counters
  *	conn, lifetime, ep                 connections: state, life, how frames find theirs; unknown
  *	                                     senders
- *	conn_tx                            a connection's sender: open frame, slots, window, timers
- *	conn_rx                            a connection's receiver: sequences, echo, acknowledgement
  *	handshake, path_probe              connecting: each step, ports of paths, latency and rate
  *	neighbour                          ARP, a peer whose MAC address changes, and hints that a
  *	                                     peer is gone or has moved
@@ -18,7 +16,7 @@
  *	                                     user memory
  *	reliability                        acknowledgements, retransmission, loss, its timer
  *	rules                              round trips, loss, received sequences, choice of a path
- *	cc, cc_delay, cc_cause, cc_climb   congestion control: the table of algorithms and a fixed
+ *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
  *	                                     window, by delay, jitter and the mode next to TCP
  *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
  *	                                     more help
@@ -29,7 +27,6 @@
  *	sealed                             sealed connections: exchange of keys, frames out and in
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
  *	                                     events of the port, timers, clocks, sleep
- *	gap                                times without a poll, as ACKs report them
  *	telemetry                          reports
  */
 #ifndef WEFT_ENGINE_H

@@ -34,7 +34,6 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/gap.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"

@@ -12,7 +12,6 @@
 #include <sys/queue.h>
 
 #include "base/container.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "capture/tap.h"
 #include "frame/arp.h"
@@ -291,7 +290,7 @@ struct raw_wait {
 
 #define RAW_GAPS_KEPT 16u /* a power of two */
 
-/* Times in which the owner did not poll: engine/gap.h. */
+/* Times in which the owner did not poll: engine/liveness.h. */
 struct raw_gaps {
 	uint64_t total; /* ns */
 	uint32_t count;

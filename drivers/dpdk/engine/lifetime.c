@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-#include "base/hash.h"
+#include "base/container.h"
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Suspicion of a connection, events of the port, keepalive and the peer timeout. */
+/* Suspicion of a connection, events of the port, keepalive, the peer timeout, and sleeping. */
+
+#include "engine/liveness.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,12 +13,9 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
-#include "engine/gap.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
-#include "engine/liveness.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/neighbour.h"
@@ -30,17 +29,11 @@
 
 /* ---------------------------------------------------------------- suspicion */
 
-/*
- * Timeouts in a row, and ns without a valid frame: some tens of milliseconds. On long paths the
- * round trips count.
- */
+/* In a row, and ns without a valid frame. On long paths the round trips count. */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
 #define SUSPECT_TRIPS 3u
-/*
- * Frames of the peer arrive, yet it acknowledges nothing: frames of this size may not pass any
- * more.
- */
+/* Frames of the peer arrive, yet it acknowledges nothing: ours may be too long for the path. */
 #define DEAF_TIMEOUTS 7u
 #define DEAF_NS 100000000ull
 #define DEAF_TRIPS 5u
@@ -59,7 +52,7 @@ static void conn_suspect(struct raw_conn *c, int status, const char *text)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
 
-/* The longest round trip of all paths, in ns; 0 = none is known */
+/* @return 0 = none is known */
 static uint64_t longest(const struct raw_conn *c)
 {
 	uint64_t most = 0;
@@ -69,7 +62,6 @@ static uint64_t longest(const struct raw_conn *c)
 	return most;
 }
 
-/* Enough timeouts in a row? @p trip: ns of a round trip */
 static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 {
 	if (trip >= LONG_NS)
@@ -137,7 +129,6 @@ static void suspect_link(struct raw_iface *iface)
 			conn_suspect(c, 0, text);
 }
 
-/* The connection is over: it was stopped by the protocol layer, or else it fails. */
 static void conn_lost(struct raw_conn *c, int status, const char *text)
 {
 	bool up = c->state == RAW_UP;
@@ -149,8 +140,6 @@ static void conn_lost(struct raw_conn *c, int status, const char *text)
 }
 
 /* ---------------------------------------------------------------- the port */
-
-/* Events while the iface is open: a link goes down or comes up, a NIC is removed. */
 
 static void report_event(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
 {
@@ -279,7 +268,6 @@ static uint64_t keepalive_interval(const struct raw_conn *c)
 	return k == 0 ? 0 : RTE_MIN(k, third);
 }
 
-/* A connection without traffic returns what only traffic needs. */
 static void rest(struct raw_conn *c, uint64_t silent)
 {
 	if (silent < c->iface->conf.keepalive_ns)
@@ -366,10 +354,7 @@ static void check_silence(struct raw_conn *c)
 	uint64_t every = keepalive_interval(c), silent = iface->live_clock - c->rx.seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->live.pings >= 3) {
-		/*
-		 * After a pause of the peer another lane may work: the protocol layer checks that
-		 * first.
-		 */
+		/* After a pause of the peer another lane may work. */
 		if (c->live.doomed_at <= c->rx.seen) {
 			c->live.doomed_at = iface->live_clock;
 			c->live.suspect_next = iface->live_clock;
@@ -392,10 +377,7 @@ static void check_silence(struct raw_conn *c)
 		rest(c, silent);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
-		/*
-		 * A port that accepts no frame (its link or its peer is gone) counts as silence,
-		 * too.
-		 */
+		/* A port that accepts no frame (its link or its peer is gone) counts as silence. */
 		c->live.pings++;
 		c->live.next_ping = iface->live_clock + every;
 		if (c->live.pings >= 2) {
@@ -537,8 +519,6 @@ void raw_timers(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- clocks */
 
-/* The clocks of an iface (engine/liveness.h), and how its owner sleeps. */
-
 void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 {
 	uint64_t step = now > iface->now ? now - iface->now : 0, slept = 0;
@@ -584,19 +564,13 @@ int raw_wait_fd(struct weft_lane_iface *base)
 	const struct raw_iface *iface = raw_iface_of(base);
 	struct weft_frame_port *port = iface->port;
 
-	/*
-	 * Frames that arrive at other workers' queues are handed over in memory, which wakes no
-	 * thread.
-	 */
+	/* Frames of other workers' queues are handed over in memory, which wakes no thread. */
 	if (port->steering.handed || !port->ops->wait_fd)
 		return -ENOTSUP;
 	return port->ops->wait_fd(port);
 }
 
-/*
- * The owner may sleep for long: send delayed acknowledgements now, so that no sender waits for
- * them.
- */
+/* No sender should wait for them during a long sleep. */
 static void flush_acks_before_sleep(struct raw_iface *iface)
 {
 	if (TAILQ_EMPTY(&iface->ack_list))

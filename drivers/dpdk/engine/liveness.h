@@ -12,12 +12,14 @@
 #define WEFT_ENGINE_LIVENESS_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
 
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "frame/frame.h"
 #include "lane.h"
 
 /* Keepalives get no answer. */

@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_ether.h>
 
-#include "base/hash.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "engine/address.h"
 #include "engine/build.h"
@@ -23,8 +23,6 @@
 #include "engine/tx.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
-#include "frame/hosts.h"
-#include "frame/nd.h"
 #include "frame/parse.h"
 
 /* ---------------------------------------------------------------- requests */

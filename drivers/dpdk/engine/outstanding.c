@@ -12,7 +12,7 @@
 #include <rte_mbuf.h>
 
 #include "engine/build.h"
-#include "engine/conn_tx.h"
+#include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/outstanding.h"
 #include "engine/rules.h"

@@ -16,7 +16,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "engine/conn_tx.h"
+#include "engine/conn.h"
 #include "engine/iface.h"
 #include "lane.h"
 

@@ -14,10 +14,9 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/wire_types.h"
+#include "base/bytes.h"
 #include "engine/rules.h"
 #include "frame/frame.h"
 

@@ -19,8 +19,6 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
-#include "engine/gap.h"
 #include "engine/handover.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"

@@ -17,7 +17,6 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "base/keylog.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "engine/address.h"
@@ -27,9 +26,8 @@
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
-#include "seal/cipher.h"
 #include "seal/exchange.h"
-#include "seal/sealed.h"
+#include "seal/seal.h"
 
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
 /* Segments of a plain frame: the head, and pieces of user memory. */

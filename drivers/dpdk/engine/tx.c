@@ -13,7 +13,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/iface.h"

@@ -8,9 +8,8 @@
 
 #include <rte_common.h>
 
-#include "base/probe.h"
+#include "base/log.h"
 #include "engine/conn.h"
-#include "engine/conn_rx.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/window.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/arp.h
- * ARP: a small cache per port, requests with backoff, replies; and the addresses of lanes.
- * Pure: builds and reads packets, sends none.
+ * ARP: a small cache per port, requests with backoff, replies; and the addresses of lanes. For
+ * lanes over IPv6: numbers of hosts, and neighbour discovery. Pure: builds and reads packets, sends
+ * none.
  *
  * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it. So
  * its frames come to one queue only, as a rule the first one. The worker there learns an address,
@@ -11,6 +12,7 @@
 #ifndef WEFT_ARP_H
 #define WEFT_ARP_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +20,10 @@
 #include <sys/queue.h>
 
 #include <rte_arp.h>
+#include <rte_ether.h>
 
 #include "base/container.h"
+#include "frame/parse.h"
 
 /**
  * The maximum number of addresses that this host requests for itself. Beyond that the entry that
@@ -202,7 +206,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 
 /** A neighbour whose MAC address is known without ARP. */
 struct weft_lane_neigh {
-	uint32_t ip; /**< of a lane with IPv6: a number (frame/hosts.h) */
+	uint32_t ip; /**< of a lane with IPv6: a host's number */
 	uint8_t ip6[16];
 	uint8_t mac[6];
 };
@@ -238,5 +242,84 @@ void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6]);
  * NULL = the group of all nodes. And its MAC address.
  */
 void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
+
+/* ------------------------------------------------------------------ hosts of an IPv6 lane */
+
+/*
+ * The hosts of an IPv6 lane. The engine knows a host by a number of 32 bits, as by an IPv4 address.
+ * So each IPv6 address has such a number here, which no other lane sees. Over UDP sockets it is
+ * also the IPv4 address in the headers of the engine's frames. Pure, but for random bytes at the
+ * start.
+ *
+ * Any host may send a frame, so the table is bounded. A new address replaces the one that was
+ * idle for longest, but no host that a connection holds, whatever other hosts send. A number
+ * contains a generation. So frames for an address that was replaced reach no other host.
+ *
+ * An address has WAYS places. If connections hold all of them, a new host gets no number.
+ */
+
+#define WEFT_HOSTS 4096u /* a power of two */
+
+struct weft_host {
+	struct in6_addr ip;
+	uint64_t used; /* number of the last use of this host, counted over all hosts; 0 = free */
+	uint32_t held; /* connections; the lane itself holds its own address */
+	uint32_t generation;
+};
+
+struct weft_hosts {
+	struct weft_siphash_key key; /* random: no peer can choose the host that it replaces */
+	uint64_t uses;
+	struct weft_host host[WEFT_HOSTS];
+};
+
+/* Addresses are 16 bytes, at any position of a frame. */
+
+/** @param own  the lane's address, which is never replaced. @return NULL: no memory */
+struct weft_hosts *weft_hosts_new(const void *own);
+
+/** @return the number of @p ip, of a new host if it has none yet; 0 = there is no room */
+uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip);
+
+/** @return the number of @p ip; 0 = it has none */
+uint32_t weft_hosts_find(const struct weft_hosts *h, const void *ip);
+
+/** A connection with the host begins, or it ends: in between no other host replaces this one. */
+void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes);
+
+/** @return the address, or NULL: no host has this number now */
+const struct in6_addr *weft_hosts_ip(const struct weft_hosts *h, uint32_t number);
+
+/* ------------------------------------------------------------------ neighbour discovery */
+
+/*
+ * Neighbour discovery of IPv6 (RFC 4861), in place of ARP. Pure: reads and writes frames.
+ *
+ * The rules of trust are those of ARP, and so are the table and the code: a solicitation is an ARP
+ * request, and an advertisement an ARP reply, with numbers of hosts as addresses. The
+ * functions here translate. A test for a duplicate address is an ARP probe, and an unsolicited
+ * advertisement to all nodes an ARP reply that names its sender twice.
+ */
+
+/** Bytes of the longest frame: headers, ICMPv6 with a target, and an option. */
+#define WEFT_ND_MAX \
+	(RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + (uint32_t)sizeof(struct rte_ipv6_hdr) + 24u + 8u)
+
+/**
+ * Translate a message of the verdict WEFT_VERDICT_ND.
+ *
+ * A message about our address gives its sender a number. Others are read if both hosts have one.
+ * @return false: it concerns no host of this lane
+ */
+bool weft_nd_read(const struct weft_rx_filter *conf, struct weft_hosts *hosts,
+		  const struct weft_nd *nd, struct rte_arp_hdr *arp);
+
+/**
+ * Write the frame that takes the place of an ARP packet.
+ * @param frame  room for WEFT_ND_MAX
+ * @return its length; 0: a host of it has lost its number
+ */
+uint32_t weft_nd_write(const struct weft_rx_filter *conf, const struct weft_hosts *hosts,
+		       const struct rte_arp_hdr *arp, uint8_t *frame);
 
 #endif /* WEFT_ARP_H */

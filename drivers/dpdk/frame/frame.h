@@ -8,8 +8,7 @@
  *	frame/parse.c       bytes from the wire become a view that can be trusted
  *	frame/frame.c       checksums; the bytes in front of a lane header
  *	frame/arp.c         ARP: the table, requests, replies; addresses of lanes
- *	frame/nd.c          neighbour discovery of IPv6, as ARP
- *	frame/hosts.c       the hosts of an IPv6 lane, by numbers
+ *	                    the hosts of an IPv6 lane, by numbers; neighbour discovery, as ARP
  *	frame/farewell.c    the helper that reports the end of this process to its peers
  *	frame/frame_port.h  the interface of a port that sends and receives frames
  *	frame/frame_port.c  the UDP ports that bring a connection's frames to a queue
@@ -32,9 +31,9 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "base/hash.h"
+#include "base/bytes.h"
+#include "base/container.h"
 #include "core/wire_frame_def.h"
-#include "core/wire_types.h"
 
 #define WEFT_IP_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr)))
 #define WEFT_IP6_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr)))

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "memif/control.h"
+
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/magic.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,11 +17,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "memif/control.h"
-#include "memif/messages.h"
 
 #define PAGE 4096u
 
@@ -392,4 +398,182 @@ int weft_mconn_input(struct weft_mconn *c)
 			weft_foreign_fd_close(fd);
 	}
 	return rc;
+}
+
+/* ------------------------------------------------------------------ signals of an eventfd */
+
+#define REPORTS 64 /* of ended operations, taken at a time */
+
+void weft_mwake_open(struct weft_mwake *w)
+{
+	*w = (struct weft_mwake){.null = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+	if (w->null >= 0 && syscall(SYS_io_setup, 1, &w->aio))
+		w->aio = 0;
+}
+
+void weft_mwake_close(struct weft_mwake *w)
+{
+	if (w->aio)
+		syscall(SYS_io_destroy, w->aio);
+	if (w->null >= 0)
+		close(w->null);
+	*w = (struct weft_mwake){.null = -1};
+}
+
+/* The peer may fill the counter between both calls. A full counter has woken the peer already. */
+static bool write_if_free(int event)
+{
+	struct pollfd p = {.fd = event, .events = POLLOUT};
+	uint64_t one = 1;
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+		return true;
+	return write(event, &one, sizeof(one)) == (ssize_t)sizeof(one) || errno == EAGAIN;
+}
+
+bool weft_mwake_signal(struct weft_mwake *w, int event)
+{
+	struct iocb op = {.aio_lio_opcode = IOCB_CMD_PWRITE,
+			  .aio_fildes = (uint32_t)w->null,
+			  .aio_flags = IOCB_FLAG_RESFD,
+			  .aio_resfd = (uint32_t)event};
+	struct iocb *ops[] = {&op};
+	struct io_event reports[REPORTS];
+
+	if (!w->aio)
+		return write_if_free(event);
+	if (syscall(SYS_io_submit, w->aio, 1, ops) == 1)
+		return true;
+	if (errno != EAGAIN)
+		return false;
+	/* Reports of ended operations use up the room for operations. */
+	syscall(SYS_io_getevents, w->aio, 0, REPORTS, reports, NULL);
+	return syscall(SYS_io_submit, w->aio, 1, ops) == 1;
+}
+
+/* ------------------------------------------------------------------ rings */
+
+static struct weft_mring_shm *shm_at(const struct weft_mregion *region, size_t offset)
+{
+	return (struct weft_mring_shm *)(region->at + offset);
+}
+
+static void set_size(struct weft_mring *r, unsigned int log2)
+{
+	r->size = (uint16_t)(1u << log2);
+	r->mask = (uint16_t)(r->size - 1u);
+}
+
+/*
+ * The indices of a client's ring. On C2S the client has all entries at first, so tail counts those
+ * of the round before. On S2C it hands over all entries at first, so its head is a round ahead of
+ * the frames that it has taken.
+ */
+void weft_mring_make(struct weft_mring *r, const struct weft_mregion *region, size_t offset,
+		     size_t bufs, uint32_t bsize, unsigned int log2, bool sends)
+{
+	struct weft_mring_shm *shm = shm_at(region, offset);
+	struct weft_mring_desc *d;
+
+	*r = (struct weft_mring){
+		.shm = shm,
+		.peer = &shm->tail,
+		.own = &shm->head,
+		.bufs = region->at + bufs,
+		.bsize = bsize,
+		.event = -1,
+	};
+	set_size(r, log2);
+	r->add_peer = sends ? r->size : 0;
+	r->add_own = sends ? 0 : r->size;
+	/* relaxed: the control socket passes the ring on */
+	for (unsigned int i = 0; i < r->size; i++) {
+		d = &shm->desc[i];
+		atomic_init(&d->region, 0);
+		atomic_init(&d->offset, (uint32_t)(bufs + (size_t)i * bsize));
+		atomic_init(&d->length, bsize);
+	}
+	atomic_store_explicit(&shm->flags, sends ? 0 : WEFT_MRING_MASK_INT, memory_order_relaxed);
+	atomic_store_explicit(&shm->cookie, WEFT_MRING_COOKIE, memory_order_relaxed);
+}
+
+void weft_mring_open(struct weft_mring *r)
+{
+	r->next = r->ready = 0;
+	weft_mring_done(r, 0);
+}
+
+int weft_mring_attach(struct weft_mring *r, const struct weft_mregion *regions,
+		      unsigned int num_regions, unsigned int region, uint64_t offset,
+		      unsigned int log2)
+{
+	struct weft_mring_shm *shm;
+
+	if (log2 > WEFT_MRING_LOG2_MAX || offset % 8 != 0 || region >= num_regions ||
+	    offset > regions[region].len || weft_mring_bytes(log2) > regions[region].len - offset)
+		return -EINVAL;
+	shm = shm_at(&regions[region], offset);
+	if (atomic_load_explicit(&shm->cookie, memory_order_relaxed) != WEFT_MRING_COOKIE)
+		return -EINVAL;
+	*r = (struct weft_mring){
+		.shm = shm,
+		.peer = &shm->head,
+		.own = &shm->tail,
+		.regions = regions,
+		.num_regions = num_regions,
+		.event = -1,
+	};
+	set_size(r, log2);
+	/* For both directions the server owns tail. */
+	atomic_store_explicit(&shm->tail, 0, memory_order_relaxed);
+	return 0;
+}
+
+/* ---- barriers ------------------------------------------------------------------------------- */
+
+static void membarrier(int cmd)
+{
+	syscall(SYS_membarrier, cmd, 0, 0);
+}
+
+void weft_mring_take_part(void)
+{
+	membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+}
+
+/*
+ * The peer's sender reads the flag right after it has moved its index, without a barrier in
+ * between. So the barrier is on all processors: either the sender sees the flag cleared, or this
+ * end sees the index moved.
+ */
+int weft_mring_arm(struct weft_mring *r)
+{
+	atomic_fetch_and_explicit(&r->shm->flags, (uint16_t)~WEFT_MRING_MASK_INT,
+				  memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+	if (weft_mring_poll(r) == 0)
+		return 0;
+	weft_mring_disarm(r);
+	return -EBUSY;
+}
+
+/* ------------------------------------------------------------------ control messages */
+
+bool weft_memif_same_secret(const char a[WEFT_MEMIF_SECRET], const char b[WEFT_MEMIF_SECRET])
+{
+	unsigned int diff = 0;
+
+	for (unsigned int i = 0; i < WEFT_MEMIF_SECRET; i++)
+		diff |= (uint8_t)(a[i] ^ b[i]);
+	return diff == 0;
+}
+
+bool weft_memif_is_eventfd(int fd)
+{
+	char path[32], target[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd >= 0 && readlink(path, target, sizeof(target) - 1) > 0 &&
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
 }

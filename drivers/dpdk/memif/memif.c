@@ -24,8 +24,6 @@
 #include "frame/frame.h"
 #include "memif/control.h"
 #include "memif/memif.h"
-#include "memif/ring.h"
-#include "memif/wake.h"
 #include "port/claim.h"
 
 #define LOG2_RING 8u /* a ring of larger buffers does not fit the caches: doc/ports.md */

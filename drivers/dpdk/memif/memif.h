@@ -4,10 +4,8 @@
  * Frame ports over memif rings, without a port of DPDK: doc/ports.md, "Memif lanes of Weft's own".
  *
  *	memif/memif.c     a port: its sockets, frames into rings and out of them, sleeping
- *	memif/control.c   a connection: its states, memory and rings
- *	memif/messages.c  the messages on a control socket; weft-switch uses them, too
- *	memif/ring.c      a ring, as one end uses it; weft-switch uses it, too
- *	memif/wake.c      signals of an eventfd that the peer may have made blocking
+ *	memif/control.c   a connection: messages of its control socket, states, memory and rings;
+ *	                  signals of an eventfd that the peer may have made blocking
  */
 #ifndef WEFT_MEMIF_MEMIF_H
 #define WEFT_MEMIF_MEMIF_H
@@ -23,7 +21,6 @@
 #include "base/log.h"
 #include "frame/frame_port.h"
 #include "memif/control.h"
-#include "memif/wake.h"
 
 struct weft_mport_opts {
 	bool server;

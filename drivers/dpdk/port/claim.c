@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread.h"
-#include "base/netlink.h"
+#include "base/host.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "port/claim.h"
 
 /* ---- the owner of a name -------------------------------------------------------------------- */

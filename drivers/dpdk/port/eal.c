@@ -17,7 +17,7 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#include "base/user_folder.h"
+#include "base/host.h"
 #include "port/eal.h"
 #include "port/memif/memif.h"
 #include "port/pick.h"

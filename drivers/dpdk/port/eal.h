@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/user_folder.h"
+#include "base/host.h"
 
 struct weft_eal_conf {
 	/** WEFT_PORTS: devices for this process (port/pick.h); NULL or "" = all */

@@ -20,7 +20,7 @@
 
 #include <rte_cycles.h>
 
-#include "base/netlink.h"
+#include "base/host.h"
 #include "port/kernel.h"
 #include "port/port.h"
 

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/user_folder.h"
+#include "base/host.h"
 #include "port/claim.h"
 #include "port/pick.h"
 

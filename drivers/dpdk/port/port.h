@@ -3,7 +3,8 @@
  * @file port/port.h
  * What the files of the ethdev port share, and the list of these files:
  *
- *	port/ports.c      the ports of DPDK, those that are open; one process for each; texts
+ *	port/ports.c      the ports of DPDK, those that are open; one process for each; texts; a
+ *	                  port of weft-switch
  *	port/ethdev.c     open, close; buffers; ports of programs that forward frames
  *	port/conf.c       limits: from capabilities, and those that only the PMD's source shows;
  *	                  configure: frames, offloads, queues, MTU, VLANs, depth of the rings
@@ -15,7 +16,6 @@
  *	port/zcopy.c      sends from user memory; mapping that memory for the NIC
  *	port/kernel.c     ports over a kernel interface: link, MTU, af_packet's socket, AF_XDP's
  *	                  socket, the MTU of a veth's other end
- *	port/switch.c     a port of weft-switch
  *	port/lane_opts.c  options of one lane
  *	port/nic_state.c  the reason why a NIC is no DPDK port; NICs that the kernel drives, too
  *	port/memif/memif.h  code for memif alone

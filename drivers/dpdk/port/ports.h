@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/ports.h
- * The ports of DPDK, those that are open, and the process that has one.
+ * The ports of DPDK, those that are open, and the process that has one; and a port of weft-switch.
  */
 #ifndef WEFT_PORT_PORTS_H
 #define WEFT_PORT_PORTS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "port/port.h"
 
@@ -37,5 +42,88 @@ extern struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN]);
 /** Find a port by number or name. @return 0, or an error with @p why */
 int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len);
+
+/* ------------------------------------------------------------------ a port of weft-switch */
+
+/*
+ * A port of weft-switch (doc/switch.md): found by a well-known socket, requested by one call, and
+ * kept until the process ends; a forked child has none. memif/ opens it.
+ */
+
+/** Name of the resource that is a port of weft-switch. */
+#define WEFT_SWITCH_RESOURCE "switch"
+
+/** The port's grant from the switch: its addresses, and the frames that it receives. */
+struct weft_switch_place {
+	uint16_t mtu;
+	uint32_t ip, gw; /**< 0 = none */
+	uint8_t prefix;
+	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
+	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
+	bool uplink;            /**< frames leave the host */
+	/* The memif connection: */
+	uint32_t id, bsize;
+	uint8_t log2_ring, mac[6];
+	char socket[108], secret[24];
+};
+
+/**
+ * Find the socket of a switch.
+ * @param conf  WEFT_SWITCH: "auto", "off", or a path
+ * @return its socket, if one exists or a path was given; NULL
+ */
+const char *weft_switch_socket(const char *conf);
+
+/**
+ * Request a port. Once: a second call uses the port of the first one.
+ * @return 0 or a negative error with a sentence
+ */
+int weft_switch_join(const char *socket, char *why, size_t why_len);
+
+/** @return the place of this process at a switch; NULL: it has none */
+const struct weft_switch_place *weft_switch_place(void);
+
+/* ------------------------------------------------------------------ the grant */
+
+/*
+ * The answer of weft-switch to a process that requests a port. The process connects to the
+ * well-known socket (SOCK_SEQPACKET) and gets one grant. It owns the port as long as it keeps that
+ * connection, or the memif connection that it then makes. A port without a memif connection for 5 s
+ * may go to another process.
+ */
+
+/** The socket of a switch, unless WEFT_SWITCH contains another one. */
+#define WEFT_SWITCH_SOCKET "/run/weft/switch.sock"
+
+#define WEFT_SWITCH_MAGIC 0x77536657u /* "WfSw" */
+#define WEFT_SWITCH_VERSION 1u
+/** Ports of a switch at most: each has a bit of a word, and a share of the UDP ports. */
+#define WEFT_SWITCH_PORTS 64u
+
+/** All ports share one MAC and one IP address: a frame belongs to the owner of its UDP port. */
+#define WEFT_SWITCH_F_SINGLE 0x1u
+/** The switch has an uplink to a network: frames leave the host. */
+#define WEFT_SWITCH_F_UPLINK 0x2u
+
+/** In the host's byte order: both ends are on the same host. */
+struct weft_switch_grant {
+	uint32_t magic;
+	uint16_t version, size;
+	int32_t error; /**< 0, or a negative errno with a sentence in text */
+	uint32_t flags;
+	uint16_t port, ports; /**< number of this port; number of ports of the switch */
+	uint16_t udp_port;    /**< single: port 0 listens on it, the others on the following ones */
+	uint16_t mtu;
+	uint32_t ip, gw; /**< 0 = none: a link-local address of the MAC */
+	uint8_t prefix;
+	uint8_t log2_ring; /**< memif's rsize */
+	uint8_t mac[6];
+	uint32_t bsize;   /**< memif's */
+	char socket[108]; /**< memif's; its id is the port's number */
+	char secret[24];  /**< memif's */
+	char text[256];
+};
+
+static_assert(sizeof(struct weft_switch_grant) == 432, "a grant has no holes");
 
 #endif /* WEFT_PORT_PORTS_H */

@@ -3,7 +3,7 @@
  * @file seal/crypto.h
  * The primitives of the key exchange, all of them libcrypto's: SHA-256, HMAC, HKDF, X25519, and
  * AES-256-GCM for the payloads of Noise. For set-up only: each call costs about a microsecond, an
- * X25519 some 40. Frames are sealed by seal/cipher.h.
+ * X25519 some 40. Frames are sealed by seal/seal.h.
  *
  * Calls return 0, or -EIO when libcrypto fails: it is out of memory, or its configuration disables
  * the algorithm.

@@ -5,13 +5,11 @@
  * engine/sealed.c uses it for the connections of a lane.
  *
  *	seal/crypto.c    the primitives of the exchange, which are libcrypto's
- *	seal/noise.c     Noise_NNpsk0_25519_AESGCM_SHA256
- *	seal/exchange.c  HELLO and HELLO_ACK: their bytes, their validation, the key schedule;
- *	                 keys of the further lanes of endpoints
- *	seal/greeting.c  the two messages by which a listener gives its address
- *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
- *	seal/replay.c    the window of frame numbers that have arrived
- *	seal/sealed.c    a connection: numbers, nonces, keys and their rotation
+ *	seal/exchange.c  Noise_NNpsk0_25519_AESGCM_SHA256; HELLO and HELLO_ACK: their bytes, their
+ *	                 validation, the key schedule; keys of the further lanes of endpoints; the
+ *	                 two messages by which a listener gives its address
+ *	seal/seal.c      AES-128-GCM of frames, which is libipsec-mb's; a connection: numbers,
+ *	                 nonces, keys and their rotation, the window of numbers that have arrived
  *
  * Nothing here reads a clock or makes random bytes: both are arguments, so that the simulator can
  * run it. base/secret.h has the memory for keys, and the file of the job key.
@@ -19,8 +17,230 @@
 #ifndef WEFT_SEAL_H
 #define WEFT_SEAL_H
 
-#include "seal/cipher.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "seal/exchange.h"
-#include "seal/sealed.h"
+#include "weft_build.h"
+
+/*
+ * A sealed connection: frame numbers, nonces, the keys of both directions and their rotation, and
+ * the replay windows. doc/sealing.md, "Frames", has the rules.
+ *
+ *	lane header 42 | frame number 8 | body | tag 16
+ *
+ * The tag covers everything before it. The lane header and the frame number stay readable; the body
+ * is encrypted in mode WEFT_SEAL_ENCRYPT.
+ *
+ * A connection belongs to one thread at a time. Sealing and opening neither allocate nor read a
+ * clock; a frame with which the peer's key changes allocates inside libcrypto.
+ */
+
+/* ------------------------------------------------------------------ AES-128-GCM of frames */
+
+/*
+ * AES-128-GCM of frames, by libipsec-mb: for a frame of 64 bytes its calls cost a quarter of
+ * libcrypto's. Nothing here allocates but weft_cipher_create().
+ */
+
+#define WEFT_CIPHER_KEY_LEN 16u
+#define WEFT_CIPHER_NONCE_LEN 12u
+#define WEFT_CIPHER_TAG_LEN 16u
+
+/** The functions for this processor. Constant after its creation, so threads may share it. */
+struct weft_cipher;
+
+/** An expanded key. Its size depends on the library's major version. */
+struct weft_cipher_key {
+	uint8_t bytes[WEFT_BUILD_CIPHER_KEY];
+} __attribute__((aligned(64)));
+
+/** A contiguous part of a body. @p in and @p out are the same, or do not overlap. */
+struct weft_cipher_seg {
+	const uint8_t *in;
+	uint8_t *out; /**< not used by weft_cipher_auth() */
+	size_t len;
+};
+
+/**
+ * @param why  on error: the reason and the remedy
+ * @return NULL: the processor has no AES instructions, or no memory
+ */
+struct weft_cipher *weft_cipher_create(char *why, size_t why_len);
+void weft_cipher_destroy(struct weft_cipher *c);
+
+/** "AES-128-GCM, libipsec-mb 1.3.0, AVX2", for reports. */
+const char *weft_cipher_name(const struct weft_cipher *c);
+
+void weft_cipher_expand(const struct weft_cipher *c, const uint8_t key[WEFT_CIPHER_KEY_LEN],
+			struct weft_cipher_key *out);
+
+/** Encrypt the segments. The tag covers @p aad and the result. @p aad_len > 0 */
+void weft_cipher_seal(const struct weft_cipher *c, const struct weft_cipher_key *key,
+		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
+		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
+		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
+
+/**
+ * Decrypt the segments and compute the tag that they should have. The caller compares the tag with
+ * weft_cipher_tag_equal() before it uses a byte.
+ */
+void weft_cipher_open(const struct weft_cipher *c, const struct weft_cipher_key *key,
+		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
+		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
+		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
+
+/** The tag of @p aad and the segments, which stay as they are. */
+void weft_cipher_auth(const struct weft_cipher *c, const struct weft_cipher_key *key,
+		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
+		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
+		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
+
+/** In a time that does not depend on the bytes. */
+bool weft_cipher_tag_equal(const uint8_t a[WEFT_CIPHER_TAG_LEN],
+			   const uint8_t b[WEFT_CIPHER_TAG_LEN]);
+
+/* ------------------------------------------------------------------ sealed */
+
+/** The lane header with the frame number behind it: contiguous in each frame. */
+#define WEFT_SEALED_HEAD 50u
+/** Bytes that a sealed frame has more than one without a checksum. */
+#define WEFT_SEALED_OVERHEAD (8u + WEFT_CIPHER_TAG_LEN)
+
+#define WEFT_SEALED_SLOTS_MAX 16u
+/** The frame of type GONE that another process may send for this one. */
+#define WEFT_SEALED_SLOT_GONE 255u
+
+/** Frames of one key over all slots: the last, and the one from which on a new key is due. */
+#define WEFT_SEALED_KEY_FRAMES (1ull << 32)
+#define WEFT_SEALED_KEY_DUE (1ull << 31)
+/** Bad tags after which a connection ends. */
+#define WEFT_SEALED_BAD_TAGS (1ull << 36)
+
+#define WEFT_FRAME_SALT_LEN 4u
+
+/** Key and salt of one generation, as they are derived. */
+struct weft_frame_key {
+	uint8_t key[WEFT_CIPHER_KEY_LEN];
+	uint8_t salt[WEFT_FRAME_SALT_LEN];
+};
+
+/**
+ * Derive the key of the generation whose secret is @p secret, which becomes that of the next one.
+ * @return 0 or -EIO
+ */
+int weft_frame_key_next(uint8_t secret[WEFT_HASH_LEN], struct weft_frame_key *key);
+
+/** @param number  of the frame, as on the wire */
+void weft_frame_nonce(const uint8_t salt[WEFT_FRAME_SALT_LEN], uint64_t number,
+		      uint8_t nonce[WEFT_CIPHER_NONCE_LEN]);
+
+struct weft_sealed;
+
+struct weft_sealed_conf {
+	enum weft_seal_mode mode;
+	bool initiator;
+	unsigned int slots; /**< paths of the connection, up to WEFT_SEALED_SLOTS_MAX */
+	/** frames that one key may seal; 0 = WEFT_SEALED_KEY_FRAMES, which is the most */
+	uint64_t key_frames;
+	uint64_t key_due;    /**< frames after which a new key is due; at most key_frames */
+	uint64_t key_due_ns; /**< age of a key; 0 = no limit */
+	uint64_t bad_tags;   /**< at which the connection ends */
+	uint64_t now;
+};
+
+enum weft_sealed_verdict {
+	WEFT_SEALED_OK,
+	WEFT_SEALED_FORMAT, /**< not sealed, or a number that no sender has */
+	WEFT_SEALED_TAG,    /**< changed, forged, or of another connection */
+	WEFT_SEALED_SEEN,   /**< a replay */
+	WEFT_SEALED_OLD,    /**< a replay, or a frame that was overtaken by 4096 others */
+	/**
+	 * The key may not seal another frame, and the peer has not confirmed it, so that no other
+	 * key may follow. Opening: too many bad tags. The connection has to end.
+	 */
+	WEFT_SEALED_SPENT,
+};
+
+/** A frame to be sealed or opened. */
+struct weft_sealed_op {
+	struct weft_sealed *conn;
+	uint8_t *head;                      /**< WEFT_SEALED_HEAD bytes */
+	const struct weft_cipher_seg *segs; /**< the body: everything between head and tag */
+	unsigned int num_segs;
+	uint8_t slot;                     /**< to be sealed: the path, or WEFT_SEALED_SLOT_GONE */
+	uint8_t *tag;                     /**< WEFT_CIPHER_TAG_LEN bytes */
+	enum weft_sealed_verdict verdict; /**< result */
+};
+
+/** @return 0, -EINVAL for @p conf, -ENOMEM, or -EIO of libcrypto */
+int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_conf *conf,
+		       const struct weft_exchange_secrets *secrets, struct weft_sealed **sealed);
+/** The keys are overwritten. */
+void weft_sealed_destroy(struct weft_sealed *s);
+/** Bytes of memory that a sealed connection with this number of slots uses. */
+size_t weft_sealed_size(unsigned int slots);
+
+/**
+ * Number and seal frames, each of any connection. The lane header is complete apart from the flags
+ * SEALED and KEY_PHASE, which are set here. A frame that is sent again is sealed again, from its
+ * plain text.
+ * @return number of frames that are sealed; the others are not to be sent
+ */
+unsigned int weft_sealed_seal(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num);
+
+/**
+ * Verify and decrypt frames. Nothing of a frame may be used unless its verdict is WEFT_SEALED_OK:
+ * the bodies of others may have been overwritten, too.
+ * @return number of frames that are valid
+ */
+unsigned int weft_sealed_open(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num, uint64_t now);
+
+/**
+ * To be called now and then. Changes the key that seals when that is due and the peer has confirmed
+ * the present one. Forgets the peer's last key @p keep_ns after the peer has changed it.
+ * @param keep_ns  3 RTO
+ * @return true: a new key seals from now on
+ */
+bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64_t now,
+		      uint64_t keep_ns);
+
+/** The next key is due, and the peer has not confirmed the present one. */
+bool weft_sealed_unsure(const struct weft_sealed *s, uint64_t now);
+
+/** The exporter secret: the key of WEFT_EXCHANGE_NEXT. */
+void weft_sealed_export(const struct weft_sealed *s, uint8_t secret[WEFT_HASH_LEN]);
+
+/** The peer has acknowledged a frame, or answered a probe, that was sealed with the present key. */
+void weft_sealed_confirm(struct weft_sealed *s);
+
+/* ------------------------------------------------------------------ replay window */
+
+/*
+ * The replay window of one slot: which of the newest 4096 frame numbers have arrived. Frames of a
+ * slot take one path, so few are reordered. A frame older than the window counts as lost, and its
+ * data is sent again under another number.
+ */
+
+#define WEFT_REPLAY_NUMBERS 4096u
+
+/** Zero-initialised. */
+struct weft_replay {
+	uint64_t end; /**< highest number accepted + 1 */
+	uint64_t
+		seen[WEFT_REPLAY_NUMBERS / 64]; /**< a ring of bits, of the numbers before @p end */
+};
+
+enum weft_replay_verdict {
+	WEFT_REPLAY_FRESH,
+	WEFT_REPLAY_SEEN,
+	WEFT_REPLAY_OLD, /**< before the window */
+};
+
+/** Enter @p number, which is authentic: only after the tag was verified. */
+enum weft_replay_verdict weft_replay_enter(struct weft_replay *r, uint64_t number);
 
 #endif /* WEFT_SEAL_H */

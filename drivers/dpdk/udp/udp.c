@@ -1,25 +1,182 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sockets; opening and closing a port, its events and counters. */
+/* Interfaces, sockets; opening and closing a port, its events and counters. */
+
+#include "udp/udp.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netinet/udp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-#include "base/netlink.h"
+#include "base/host.h"
 #include "frame/farewell.h"
 #include "frame/frame_port.h"
-#include "udp/udp.h"
 #include "udp/udp_io.h"
+
+/* ------------------------------------------------------------------ interfaces */
+
+static void fill_ip6(struct weft_udp_iface *i, const struct sockaddr_in6 *ip,
+		     const struct sockaddr_in6 *mask)
+{
+	i->ip6 = ip->sin6_addr;
+	for (unsigned int k = 0; k < sizeof(i->ip6); k++)
+		i->prefix = (uint8_t)(i->prefix + __builtin_popcount(mask->sin6_addr.s6_addr[k]));
+}
+
+static bool fill(struct weft_udp_iface *i, const struct ifaddrs *a)
+{
+	const struct sockaddr_in *ip = (const void *)a->ifa_addr, *mask = (void *)a->ifa_netmask;
+
+	if (!ip || (ip->sin_family != AF_INET && ip->sin_family != AF_INET6) || !mask)
+		return false;
+	*i = (struct weft_udp_iface){.flags = a->ifa_flags};
+	/* "eth0:1" is a label of eth0 */
+	snprintf(i->name, sizeof(i->name), "%.*s", (int)strcspn(a->ifa_name, ":"), a->ifa_name);
+	i->index = if_nametoindex(i->name);
+	if (ip->sin_family == AF_INET6) {
+		fill_ip6(i, (const void *)ip, (const void *)mask);
+		return i->index != 0;
+	}
+	i->ip = ntohl(ip->sin_addr.s_addr);
+	i->prefix = (uint8_t)__builtin_popcount(mask->sin_addr.s_addr);
+	return i->index != 0;
+}
+
+/* All addresses of interfaces. @return number (list malloc()ed), or a negative error */
+static int iface_list(struct weft_udp_iface **list)
+{
+	struct ifaddrs *all, *a;
+	int n = 0;
+
+	if (getifaddrs(&all) < 0)
+		return -errno;
+	for (a = all; a; a = a->ifa_next)
+		n++;
+	*list = calloc((size_t)n + 1, sizeof(**list));
+	n = *list ? 0 : -ENOMEM;
+	for (a = all; *list && a; a = a->ifa_next)
+		n += fill(&(*list)[n], a);
+	freeifaddrs(all);
+	return n;
+}
+
+/* Is there /sys/class/net/NAME/WHAT? */
+static bool has(const char *name, const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, what);
+	return access(path, F_OK) == 0;
+}
+
+/* A bridge without a device of this host connects containers or guests, not hosts. */
+static bool is_inner_bridge(const char *name)
+{
+	const struct dirent *e;
+	bool inner = true;
+	char path[128];
+	DIR *dir;
+
+	if (!has(name, "bridge"))
+		return false;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/brif", name);
+	dir = opendir(path);
+	while (dir && inner && (e = readdir(dir)))
+		inner = e->d_name[0] == '.' || !has(e->d_name, "device");
+	if (dir)
+		closedir(dir);
+	return inner;
+}
+
+/* Does WEFT_LANES=udp:* open the interface? Loopback is for workers without another lane. */
+static bool is_default(const struct weft_udp_iface *i)
+{
+	const unsigned int up = IFF_UP | IFF_RUNNING;
+
+	/* Each interface has a link-local address, also where it reaches nothing. */
+	if (i->ip == 0 && IN6_IS_ADDR_LINKLOCAL(&i->ip6))
+		return false;
+	return (i->flags & up) == up && !(i->flags & IFF_POINTOPOINT) && !is_inner_bridge(i->name);
+}
+
+/* The first address of an interface is the lane's: those of IPv4 come first. */
+static bool is_listed_before(const struct weft_udp_iface *all, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (strcmp(all[k].name, all[i].name) == 0 && is_default(&all[k]))
+			return true;
+	return false;
+}
+
+int weft_udp_list(weft_lane_resource_cb add, void *arg)
+{
+	struct weft_udp_iface *all = NULL;
+	int n = iface_list(&all), rc = n < 0 ? n : 0;
+
+	for (int i = 0; rc == 0 && i < n; i++)
+		if (is_default(&all[i]) && !is_listed_before(all, i))
+			rc = add(arg, &(struct weft_lane_resource){
+					      .name = all[i].name,
+					      .inside = all[i].flags & IFF_LOOPBACK,
+				      });
+	free(all);
+	return rc;
+}
+
+static int iface_ioctl(int fd, const char *name, unsigned long request, struct ifreq *r)
+{
+	memset(r, 0, sizeof(*r));
+	snprintf(r->ifr_name, sizeof(r->ifr_name), "%s", name);
+	return ioctl(fd, request, r) < 0 ? -errno : 0;
+}
+
+/* @param fd  any socket. @return MTU, or a negative error */
+static int iface_mtu(int fd, const char *name)
+{
+	struct ifreq r;
+	int err = iface_ioctl(fd, name, SIOCGIFMTU, &r);
+
+	return err < 0 ? err : r.ifr_mtu;
+}
+
+/* @param fd  any socket. @return IFF_* flags, or a negative error */
+static int iface_flags(int fd, const char *name)
+{
+	struct ifreq r;
+	int err = iface_ioctl(fd, name, SIOCGIFFLAGS, &r);
+
+	return err < 0 ? err : (unsigned short)r.ifr_flags;
+}
+
+/* @return bytes/s as the interface reports; 0 = not known */
+static double iface_speed(const char *name)
+{
+	char path[128];
+	long mbit = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%ld", &mbit) != 1 || mbit < 0)
+		mbit = 0;
+	fclose(f);
+	return (double)mbit * 1e6 / 8;
+}
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
@@ -306,7 +463,7 @@ static int main_fd(const struct weft_udp *u)
 static bool udp_link_up(struct weft_frame_port *fp)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
-	int flags = weft_udp_iface_flags(main_fd(u), u->name);
+	int flags = iface_flags(main_fd(u), u->name);
 
 	return flags >= 0 && (flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
@@ -314,7 +471,7 @@ static bool udp_link_up(struct weft_frame_port *fp)
 static void udp_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
-	int flags = weft_udp_iface_flags(main_fd(u), u->name);
+	int flags = iface_flags(main_fd(u), u->name);
 
 	if (flags < 0)
 		snprintf(buf, size, "interface %s is gone", u->name);
@@ -499,7 +656,7 @@ static int find_iface(struct weft_udp *u, const char *name, const struct weft_ud
 	bool given = o->ip != 0 || !IN6_IS_ADDR_UNSPECIFIED(&o->ip6);
 	struct weft_udp_iface *all = NULL;
 	char text[INET6_ADDRSTRLEN];
-	int n = weft_udp_iface_list(&all), i, err = -ENODEV;
+	int n = iface_list(&all), i, err = -ENODEV;
 
 	for (i = 0; i < n; i++)
 		if (strcmp(all[i].name, name) == 0 && is_chosen(&all[i], o))
@@ -529,7 +686,7 @@ static int find_iface(struct weft_udp *u, const char *name, const struct weft_ud
 static int choose_frame(struct weft_udp *u, const struct weft_udp_opts *o, char *why,
 			size_t why_len)
 {
-	int mtu = weft_udp_iface_mtu(main_fd(u), u->name);
+	int mtu = iface_mtu(main_fd(u), u->name);
 	uint32_t size;
 
 	if (mtu < 0) {
@@ -572,7 +729,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	/* The option reads twice what frames may take, the kernel's structures included. */
 	fp->rx_depth = (uint16_t)RTE_MIN(RTE_MAX((uint32_t)rcvbuf / (fp->frame_size + CHARGE), 8u),
 					 UINT16_MAX);
-	fp->bandwidth = weft_udp_iface_speed(u->name);
+	fp->bandwidth = iface_speed(u->name);
 	if (!(fp->bandwidth > 0))
 		fp->bandwidth = SPEED;
 	fp->latency = LATENCY;

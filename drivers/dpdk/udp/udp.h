@@ -7,13 +7,12 @@
  * takes them off and passes the rest to a socket, and puts such headers in front of what it
  * receives.
  *
- *	udp/udp.c        routes; opening, closing, events, counters; sockets: one to listen, one for
- *	                 each source port of paths
- *	udp/udp_iface.c  interfaces of this host
+ *	udp/udp.c        interfaces of this host; routes; opening, closing, events, counters;
+ *	                 sockets: one to listen, one for each source port of paths
  *	udp/udp_io.c     frames into datagrams, datagrams into frames
  *	udp/udp_io.h     the headers in front of a received frame; replies to ARP requests
  *
- * The hosts of an IPv6 lane have numbers (frame/hosts.h).
+ * The hosts of an IPv6 lane have numbers (frame/arp.h).
  */
 #ifndef WEFT_UDP_H
 #define WEFT_UDP_H
@@ -25,10 +24,37 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "frame/arp.h"
 #include "frame/frame_port.h"
-#include "frame/hosts.h"
 #include "lane.h"
-#include "udp/udp_iface.h"
+
+/* ------------------------------------------------------------------ interfaces */
+
+/*
+ * The interfaces of this host that can be lanes over UDP sockets, and what the kernel reports of
+ * them.
+ */
+
+/** An address of an interface. */
+struct weft_udp_iface {
+	char name[IF_NAMESIZE];
+	unsigned int index;
+	unsigned int flags; /**< IFF_* */
+	uint32_t ip;        /**< host order; 0: the address is of IPv6 */
+	struct in6_addr ip6;
+	uint8_t prefix;
+};
+
+/**
+ * List the interfaces that can be lanes: those that are up and have an IPv4 address, or an IPv6
+ * address that is not link-local. Loopback is marked as "inside". Point-to-point interfaces, and
+ * bridges without a device of this host are not listed; they can be opened by name.
+ * @param add  called for each, as in query() of struct weft_lane_driver
+ * @return 0, or a negative error
+ */
+int weft_udp_list(weft_lane_resource_cb add, void *arg);
+
+/* ------------------------------------------------------------------ ports */
 
 /** Zero = the default. */
 struct weft_udp_opts {
@@ -45,7 +71,7 @@ struct weft_udp_opts {
 
 /** The address of an open port. */
 struct weft_udp_addr {
-	uint32_t ip; /**< host order; of an IPv6 lane: the number of frame/hosts.h */
+	uint32_t ip; /**< host order; of an IPv6 lane: the number of frame/arp.h */
 	uint8_t prefix;
 };
 

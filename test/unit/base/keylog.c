@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/keylog.h"
+#include "base/log.h"
 
 #define LINE 100 /* bytes of a line of mode auth with its newline */
 #define LIMIT_S 30

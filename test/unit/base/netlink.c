@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "base/netlink.h"
+#include "base/host.h"
 
 struct seen {
 	unsigned int messages;

@@ -24,8 +24,8 @@
 #include "dump/decode.h"
 #include "dump/file.h"
 #include "eal.h"
+#include "frame/arp.h"
 #include "frame/frame.h"
-#include "frame/hosts.h"
 
 #define BURST 8u
 #define LARGE 8000u

@@ -14,9 +14,9 @@
 #include "base/secret.h"
 #include "core/wire_frame_def.h"
 #include "drivers/dpdk/frame/frame.h"
+#include "drivers/dpdk/seal/seal.h"
 #include "dump/decode.h"
 #include "dump/keylog.h"
-#include "drivers/dpdk/seal/sealed.h"
 
 #define SECRET "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CONN 7u

@@ -25,7 +25,7 @@
 #include "capture/recorder.h"
 #include "dump/file.h"
 #include "eal.h"
-#include "frame/hosts.h"
+#include "frame/arp.h"
 
 #define MANY 50u
 

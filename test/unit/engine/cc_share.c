@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "engine/cc.h"
-#include "engine/cc_climb.h"
+#include "engine/cc_cause.h"
 #include "engine/cc_delay.h"
 #include "lane.h"
 

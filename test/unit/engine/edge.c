@@ -19,8 +19,8 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/window.h"
+#include "frame/arp.h"
 #include "frame/frame.h"
-#include "frame/hosts.h"
 #include "mock/raw_pair.h"
 #include "mock/rounds.h"
 

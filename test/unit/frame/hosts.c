@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "frame/hosts.h"
+#include "frame/arp.h"
 
 static struct in6_addr address(uint32_t i)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "mem/domain.h"
+#include "mem/mem.h"
 #include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ rights */

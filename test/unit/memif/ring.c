@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "memif/ring.h"
+#include "memif/control.h"
 
 #define LOG2 3u
 #define SIZE (1u << LOG2)

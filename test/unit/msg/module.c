@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A new operation is a module, a line in the table of modules and one for each of its messages
- * (msg/module.h): here it is a sum that the peer computes, with a request, a question, an answer,
+ * (msg/state.h): here it is a sum that the peer computes, with a request, a question, an answer,
  * a queue for when lanes have no room, and nothing in lib/ that knows of it.
  */
 

@@ -7,9 +7,9 @@
 /* Interrupt handles are experimental in 22.11 and stable in later versions. */
 #define ALLOW_EXPERIMENTAL_API
 
-#include "port/memif/relay.h"
-#include "memif/messages.h"
+#include "memif/control.h"
 #include "mock/fd_limit.h"
+#include "port/memif/relay.h"
 
 #include <errno.h>
 #include <setjmp.h>

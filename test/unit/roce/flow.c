@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "drivers/roce/roce_flow.h"
+#include "drivers/roce/roce_wire.h"
 
 /* ------------------------------------------------------------------ credits */
 

@@ -17,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include "drivers/roce/roce_flow.h"
 #include "drivers/roce/roce_text.h"
 #include "drivers/roce/roce_wire.h"
 

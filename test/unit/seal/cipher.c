@@ -7,7 +7,7 @@
 #include <openssl/evp.h>
 
 #include "mock/rounds.h"
-#include "seal/cipher.h"
+#include "seal/seal.h"
 #include "seal_util.h"
 
 #define LONGEST 16384u

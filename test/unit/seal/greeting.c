@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "base/greeting.h"
+#include "base/tcp.h"
 #include "seal_util.h"
 
 #define TEXT 200u

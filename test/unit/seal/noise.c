@@ -4,7 +4,7 @@
 
 #include <openssl/evp.h>
 
-#include "seal/noise.h"
+#include "seal/exchange.h"
 #include "seal_util.h"
 
 /*

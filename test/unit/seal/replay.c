@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "mock/rounds.h"
-#include "seal/replay.h"
+#include "seal/seal.h"
 #include "seal_util.h"
 
 static void numbers_in_order_are_fresh_once(void **state)

@@ -5,7 +5,7 @@
 
 #include "core/wire_frame_def.h"
 #include "mock/rounds.h"
-#include "seal/sealed.h"
+#include "seal/seal.h"
 #include "seal_util.h"
 
 #define MS 1000000ull

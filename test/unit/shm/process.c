@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/user_folder.h"
+#include "base/host.h"
 #include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "shm/shm_ring.h"
+#include "shm/shm_mem.h"
 
 static struct shm_dir *dir;
 static struct shm_tx tx;

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "mem/domain.h"
+#include "mem/mem.h"
 #include "mock/ep_pair.h"
 
 /* ------------------------------------------------------------------ flush */

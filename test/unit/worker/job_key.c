@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/keylog.h"
+#include "base/log.h"
 #include "base/secret.h"
 #include "lane.h"
 #include "weft_build.h"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "base/greeting.h"
+#include "base/tcp.h"
 #include "weft.h"
 #include "weft_listen.h"
 

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "core/endpoint.h"
+#include "core/worker.h"
 #include "mock/conn_util.h"
 #include "weft_listen.h"
 #include "weft_plan.h"

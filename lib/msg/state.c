@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Converts an endpoint's lanes to the model from which its protocols are chosen (proto/model.h),
- * and the result to the fields that the hot paths read. Both ends agreed at wire-up on values that
- * must be equal at both (wireup/lanes.c); sizes are the limits of this end and of the connection.
+ * The protocols of an endpoint: its lanes as the model from which protocols are chosen
+ * (proto/proto.h), and the result in the fields that the hot paths read. Both ends agreed at
+ * wire-up on values that must be equal at both (wireup/lanes.c); sizes are the limits of this end
+ * and of the connection.
  */
+
+#include "msg/state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "base/host.h"
-#include "msg/protocols.h"
-#include "msg/state.h"
 #include "proto/proto.h"
 
 /* A small number for a name: the position of the first lane with the same name. */
