@@ -72,15 +72,11 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 	return f;
 }
 
-/* Free the fetch; the request ends separately. */
 static void fetch_free(struct weft_fetch *f)
 {
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
-	/*
-	 * Data is missing: the peer's hardware may still write for a while, but must not write into
-	 * memory that belongs to the user again.
-	 */
+	/* The peer's hardware may still write: not into memory that is the user's again. */
 	bool dead = f->written && f->got.covered < f->length;
 
 	weft_rx_forget(me, &f->got);
@@ -92,10 +88,7 @@ static void fetch_free(struct weft_fetch *f)
 	weft_msg_ep_release(me);
 }
 
-/*
- * No more of the data is needed. @return true when the request may end now; else
- * rndv_fetch_reads_over() ends it
- */
+/* @return true when the request may end now; else rndv_fetch_reads_over() ends it */
 static bool fetch_end(struct weft_fetch *f)
 {
 	weft_rndv_pull_end(f);
@@ -117,10 +110,6 @@ static void fetch_done(struct weft_fetch *f, bool now)
 	weft_msg_ep_release(me);
 }
 
-/*
- * All data is there, or no more is needed: remove the fetch from the list, and end it as soon as
- * possible.
- */
 static void fetch_over(struct weft_fetch *f)
 {
 	struct weft_request *req = f->req;
@@ -131,13 +120,11 @@ static void fetch_over(struct weft_fetch *f)
 		fetch_done(f, false);
 }
 
-/* Receiver: the last native read of a fetch that is over has ended. */
 static void rndv_fetch_reads_over(struct weft_fetch *f)
 {
 	fetch_done(f, false);
 }
 
-/* Receiver: a piece of a fetch is in the buffer. End the fetch if it was the last. */
 static void rndv_fetch_progress(struct weft_fetch *f)
 {
 	if (f->got.covered == f->length)
@@ -206,7 +193,6 @@ static void send_rtr(struct weft_fetch *f, bool keys)
 	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
 }
 
-/* Lanes that can read into unregistered memory. */
 static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 {
 	uint32_t mask = 0;
@@ -324,7 +310,7 @@ static int rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* The protocol for this length, of those that the offer and the buffer allow, or NULL. */
+/* Of those that the offer and the buffer allow, or NULL. */
 static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
@@ -398,7 +384,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 
 /* ------------------------------------------------------------------ what comes */
 
-/* The fetch of this endpoint whose request @p ref names, or NULL (counted). */
+/* @return NULL: none, counted */
 static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
@@ -531,7 +517,6 @@ const struct weft_proto weft_proto_data_am = {
  * the fetch has failed. So the request ends after its reads.
  */
 
-/* For captures: a read is posted, or has succeeded. */
 static void show_read(const struct weft_fetch *f, const struct weft_pull_range *a, bool over)
 {
 	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;

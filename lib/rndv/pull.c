@@ -43,7 +43,6 @@ static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 
 /* ------------------------------------------------------------------ pieces */
 
-/* The first range that is left to request. */
 static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 {
 	const struct weft_pull_range *a = TAILQ_FIRST(&f->again);
@@ -71,10 +70,7 @@ static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint6
 	return len;
 }
 
-/*
- * On a port that other endpoints use, too: at most an eighth of its window, but not less than
- * rndv_min_piece.
- */
+/* Other endpoints use the port, too. */
 static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
 {
 	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
@@ -111,9 +107,7 @@ static uint64_t least_piece(struct weft_msg_ep *me, unsigned int lane, bool nati
 	return len < min ? len : min;
 }
 
-/*
- * Lanes that have no room for their next piece; @p held: those of them that only their port limits.
- */
+/* @p held: the lanes without room that only their port limits. */
 static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 			   uint32_t *held)
 {
@@ -133,7 +127,7 @@ static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off
 	return full | *held;
 }
 
-/* @return the lane for the next piece, or -1 */
+/* @return -1: none */
 static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 		     uint32_t *held)
 {
@@ -294,10 +288,7 @@ static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 	rc = weft_rndv_native_read(f, a);
 	if (rc == 0 || rc == -EAGAIN)
 		return rc;
-	/*
-	 * Refused: the lane pulls from now on. Its piece may be longer than a pulled one, which
-	 * does no harm.
-	 */
+	/* Refused: the lane pulls from now on, even a piece longer than a pulled one. */
 	f->native &= ~(1u << a->lane);
 	f->req->mw->count.native_failed++;
 	a->native = false;
@@ -381,10 +372,7 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 		}
 		rc = request_next(r->me);
 		r->turn = NULL;
-		/*
-		 * The port had room, but not on the lane that this endpoint would use: do not try
-		 * again now.
-		 */
+		/* The port had room, but not on the lane that this endpoint would use. */
 		if (turn && rc == 0 && ++fruitless > mw->rndv->waiting)
 			break;
 		if (rc > 0) {

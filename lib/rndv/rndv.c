@@ -71,10 +71,7 @@ static unsigned int pump(struct weft_msg_worker *mw)
 
 static bool busy(const struct weft_msg_worker *mw, bool *soon)
 {
-	/*
-	 * Endpoints that wait for a port wait until other peers deliver, or are late. No event
-	 * reports that a peer is late.
-	 */
+	/* No event reports that a peer is late. */
 	if (!TAILQ_EMPTY(&mw->rndv->fetching) || mw->rndv->waiting)
 		*soon = true;
 	return false;
@@ -408,7 +405,6 @@ static uint64_t pull_port_late(const struct weft_pull_port *p)
 
 /* ------------------------------------------------------------------ the order of fetches */
 
-/* Which of two queues is served first? */
 static unsigned int first_of(uint32_t turns)
 {
 	return turns % WEFT_RNDV_TURNS == WEFT_RNDV_TURNS - 1 ? WEFT_RNDV_IS_LONG
@@ -569,10 +565,7 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_
 	if (good)
 		weft_pull_port_came(&a->port->pull, bytes, a->port->waiting,
 				    r->me->mw->worker->now);
-	/*
-	 * A late request remains late until all of it has come: single bytes do not make it count
-	 * again.
-	 */
+	/* Single bytes do not make a late request count again. */
 	if (a->late) {
 		if (bytes == a->left) {
 			a->late = false;
@@ -614,7 +607,6 @@ static void find_late(struct weft_rndv_port *p, uint64_t now)
 
 /* ------------------------------------------------------------------ the next endpoint */
 
-/* Has one of its lanes over this port nothing outstanding, nor late? */
 static bool idle_at(const struct weft_rndv *r, const struct weft_rndv_port *p)
 {
 	for (uint32_t m = r->me->rndv_lanes; m; m &= m - 1) {

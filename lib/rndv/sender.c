@@ -97,7 +97,6 @@ static void rndv_offered(struct weft_request *req)
 	weft_stall_offered(req);
 }
 
-/* A request of this endpoint that waits for an acknowledgement, or NULL (counted). */
 static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
@@ -132,10 +131,7 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 
 /* ------------------------------------------------------------------ registering, to send */
 
-/*
- * A lane that sends registered memory in place, and has no native reads, for which the memory would
- * be registered anyway.
- */
+/* The memory would be registered for such a lane anyway. */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
 	const struct weft_msg_lane *l;
@@ -195,7 +191,6 @@ static void pull_free(struct weft_msg_ep *me, struct weft_pull *p)
 	STAILQ_INSERT_HEAD(&me->mw->rndv->free_pulls, p, link);
 }
 
-/* The lane of the request, or another one if that is down. */
 static unsigned int lane_for(const struct weft_msg_ep *me, uint32_t lane)
 {
 	return lane < WEFT_MAX_LANES && (me->lanes_up & 1u << lane) ? lane : me->am_lane;
@@ -233,7 +228,6 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 	weft_tx_kick(me);
 }
 
-/* Remove the request's pulls from a lane's queue. */
 static void drop_pulls(struct weft_msg_ep *me, struct weft_rndv_lane *l,
 		       const struct weft_request *req)
 {
@@ -248,7 +242,6 @@ static void drop_pulls(struct weft_msg_ep *me, struct weft_rndv_lane *l,
 	}
 }
 
-/* Sender: the request ends: remove it from all queues. */
 static void rndv_send_end(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -260,7 +253,7 @@ static void rndv_send_end(struct weft_request *req)
 		drop_pulls(me, &me->rndv->lanes[i], req);
 }
 
-/* Send one piece of a range. @return its length, -EAGAIN, or the pack error */
+/* @return the length of the piece, -EAGAIN, or the pack error */
 static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_wire_data hdr = {.rreq = req->send.peer, .offset = weft_put64(off)};
@@ -363,10 +356,7 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	if (!status)
 		show_put(req, p, true);
 	weft_native_over(p, status);
-	/*
-	 * Only while the receiver waits for the bytes: otherwise the endpoint's failure, or ATS,
-	 * has ended the request.
-	 */
+	/* Otherwise the endpoint's failure, or ATS, has ended the request. */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
 		if (status)
 			put_again(req, lane, off, len);

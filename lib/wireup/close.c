@@ -64,7 +64,7 @@ static void lane_flushed(struct weft_lane_comp *base, int status)
 		weft_ep_timer_at(c->ep, 0);
 }
 
-/* Flush one lane. @return true when its flush has ended */
+/* @return true when its flush has ended */
 static bool flush_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct closing_comp *c = &ep->closing->lanes[n];
@@ -92,19 +92,13 @@ static bool flush_lanes(struct weft_ep *ep)
 	bool all = true;
 	unsigned int i;
 
-	/*
-	 * Messages of a lane that died wait for another lane. The other lane must send them before
-	 * it is flushed.
-	 */
+	/* Messages of a lane that died go over another lane, before that is flushed. */
 	if (ep->lanes_closing || weft_msg_replaying(ep)) {
 		weft_ep_timer_at(ep, ep->worker->now + REPLAY_LOOK_NS);
 		return false;
 	}
 	for (i = 0; i < ep->num_lanes; i++)
-		/*
-		 * A pending flush may be of a lane that died since: it ends when another lane has
-		 * delivered the messages.
-		 */
+		/* A pending flush of a lane that died ends when another lane has delivered. */
 		if ((ep->lanes[i].up || ep->closing->lanes[i].pending) && !flush_lane(ep, i))
 			all = false;
 	return all;
@@ -171,10 +165,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			return;
 		}
 		c->step = CLOSING_SENT;
-		/*
-		 * Replies and credits have been sent in the meantime, over any lane, so flush all
-		 * lanes again.
-		 */
+		/* Replies and credits were sent in the meantime, over any lane. */
 		for (i = 0; i < ep->num_lanes; i++)
 			c->lanes[i].done = false;
 	}
@@ -243,7 +234,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 		ep->state = WEFT_EP_CLOSING;
 	rc = weft_msg_ep_flush(ep, messages_flushed, ep);
 	if (rc < 0 || (rc == WEFT_LANE_IDLE && ep->state == WEFT_EP_CONNECTING)) {
-		/* Nothing was sent and there is no connection, so there is nothing to wait for. */
+		/* There is no connection, so there is nothing to wait for. */
 		r = ep->closing->req;
 		ep->closing->req = NULL;
 		weft_ep_retire(ep, -ECANCELED);

@@ -47,10 +47,7 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 		.src_ep = ref_of(ep),
 		.dst_ep = ep->remote,
 		.src_secret = weft_put64(ep->secret),
-		/*
-		 * Until the peer has sent the secret of its endpoint, the secret of its address is
-		 * used.
-		 */
+		/* Until the peer has sent its endpoint's secret, its address has the secret. */
 		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ || type == WEFT_WIREUP_WHO
 						 ? ep->wireup->remote.secret
 						 : ep->remote_secret),
@@ -230,7 +227,6 @@ static bool addrs_have_lanes(const struct weft_wireup_msg *m)
 	return true;
 }
 
-/* Check the records that each type of message requires. */
 static const char *check_complete(const struct weft_wireup_msg *m)
 {
 	if (!addrs_have_lanes(m))
@@ -354,10 +350,7 @@ static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
 	free(p);
 }
 
-/*
- * The host with the most partial messages. Of hosts with equal numbers it is the one that came
- * first.
- */
+/* Of hosts with equal numbers it is the one that came first. */
 static struct weft_partial_host *greediest_host(const struct weft_conns *conns)
 {
 	struct weft_partial_host *host, *most = LIST_FIRST(&conns->partial_hosts);
@@ -430,10 +423,7 @@ static struct weft_partial *partial_of(const struct weft_conns *conns,
 	struct weft_partial_host *host;
 	struct weft_partial *p;
 
-	/*
-	 * The search is not by host, because the lane may not report the host of a connection that
-	 * has ended.
-	 */
+	/* The lane may not report the host of a connection that has ended. */
 	LIST_FOREACH(host, &conns->partial_hosts, entry) {
 		TAILQ_FOREACH(p, &host->partials, entry) {
 			if (p->lane_ep == lane_ep)
@@ -502,10 +492,7 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, con
 	place_bytes(p, offset, data, n);
 	if (p->got < p->total)
 		return 0;
-	/*
-	 * Remove it from the list: handling the message may destroy the lane_ep and its partial
-	 * messages.
-	 */
+	/* Handling the message may destroy the lane_ep and its partial messages. */
 	unlink_partial(conns, p);
 	*records = p->data;
 	*len = p->total;

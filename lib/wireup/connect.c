@@ -22,11 +22,6 @@
 /* ------------------------------------------------------------------ responder */
 
 /*
- * A REQ has arrived. It may be new, repeated or late, it may cross ours, or its sender may not be
- * authorised.
- */
-
-/*
  * Least time between two checks: one check serves all endpoints of a worker, but the probe or its
  * reply may be lost.
  */
@@ -55,7 +50,6 @@ static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 	weft_peer_check_others(w, peer, lane_ep->iface->driver, words);
 }
 
-/* The pair that the connection joins, by the REQ, checked against the connection itself. */
 static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		   const struct weft_wireup_msg *m, struct weft_pair *pair)
 {
@@ -84,10 +78,7 @@ static void send_rep(struct weft_ep *ep)
 	weft_wireup_send_new(ep, WEFT_WIREUP_REP);
 }
 
-/*
- * Make the map, and our ends of lanes that need addresses. @return 0, or an error: the ep has
- * failed
- */
+/* @return 0, or an error: the ep has failed */
 static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair pair)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -116,10 +107,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	return rc;
 }
 
-/*
- * Accept a REQ: @p lane_ep becomes lane 0 of @p ep. A connection of our own that lost the crossing
- * is kept as redundant.
- */
+/* A connection of our own that lost the crossing is kept as redundant. */
 static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			  const struct weft_wireup_msg *m)
 {
@@ -195,7 +183,6 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	wireup_accept(ep, lane_ep, m);
 }
 
-/* Is the sender the endpoint at the other end of @p ep? */
 static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 {
 	return weft_ref_equal(ep->remote, h->src_ep) &&
@@ -288,7 +275,6 @@ static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	return true;
 }
 
-/* A REQ on a connection that is bound already: it is repeated. */
 static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -398,7 +384,6 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 /* ------------------------------------------------------------------ initiator */
 
-/* Timeout of a pair of interfaces without a reply, in the first round, if there are other pairs. */
 #define PAIR_TIMEOUT_NS 1000000000ull
 
 static void add_address(struct weft_ep *ep, struct weft_records *r)
@@ -418,7 +403,6 @@ static void add_address(struct weft_ep *ep, struct weft_records *r)
 	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
 }
 
-/* Only the peer's boot address is known: send the request for its worker address. */
 static void request_address(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -428,7 +412,6 @@ static void request_address(struct weft_ep *ep)
 	weft_wireup_send_new(ep, WEFT_WIREUP_WHO);
 }
 
-/* The boot connection is up: send the first request. */
 void weft_wireup_boot_up(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;

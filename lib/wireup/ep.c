@@ -29,7 +29,6 @@
  * timers. wireup/peer.c has the table by number.
  */
 
-/* Double the number of slots, all of which are taken. */
 static int table_grow(struct weft_worker *w)
 {
 	uint32_t old = w->ep_table_size, size = old ? 2 * old : 16;
@@ -55,7 +54,7 @@ static int table_grow(struct weft_worker *w)
 	return 0;
 }
 
-/* Give @p ep a slot and a generation. @return 0 or -ENOMEM */
+/* @return 0 or -ENOMEM */
 static int ep_slot_take(struct weft_ep *ep)
 {
 	struct weft_worker *w = ep->worker;
@@ -71,7 +70,6 @@ static int ep_slot_take(struct weft_ep *ep)
 	return 0;
 }
 
-/* Release the slot, the generation and the timer of @p ep. */
 static void ep_slot_give(struct weft_ep *ep)
 {
 	struct weft_conns *conns = ep->worker->conns;
@@ -227,10 +225,7 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool n
 		return;
 	}
 	end_messages(ep, status);
-	/*
-	 * A callback of a request that has just ended may have closed the endpoint; then err_cb
-	 * must not run.
-	 */
+	/* A callback of a request may have closed the endpoint: err_cb must not run. */
 	if (ep->err_cb && ep->generation != 0)
 		ep->err_cb(ep, status, why, ep->err_arg);
 }
@@ -269,10 +264,7 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 	ep->remote_closed = true;
 	snprintf(why, sizeof(why), "%s %s", ep->remote_name, text);
 	if (ep->closing) {
-		/*
-		 * Both ends close, which is no failure. Sends that the peer has not matched end
-		 * with the error.
-		 */
+		/* Both ends close, which is no failure. Unmatched sends end with the error. */
 		weft_ep_retire(ep, -ECONNRESET);
 		weft_ep_closing_end(ep, 0);
 	} else if (!ep->owned) {
@@ -455,10 +447,7 @@ int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *para
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_create");
 	weft_worker_lock(worker);
-	/*
-	 * Outside of progress the worker's time is that of its last call, which may be long ago:
-	 * timeouts begin now.
-	 */
+	/* Outside of progress the worker's time may be long ago: timeouts begin now. */
 	if (!worker->in_progress)
 		worker->now = worker->ctx->platform->now(worker->ctx->platform->arg);
 	rc = worker->destroying ? -EINVAL : ep_create(worker, &p, ep);

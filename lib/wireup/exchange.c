@@ -193,10 +193,7 @@ void weft_wireup_confirm(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	wireup_established(ep);
-	/*
-	 * The callbacks above may have closed or failed the ep. A leader waits for the ACK with the
-	 * final map.
-	 */
+	/* The callbacks above may have ended the ep. A leader waits for the ACK first. */
 	if (ep->wireup == wu && !wu->leader)
 		weft_lanes_start(ep);
 	weft_wireup_finalize(ep);
@@ -279,10 +276,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	weft_wireup_finalize(ep);
 }
 
-/*
- * Accept the map and the addresses of an ACK. @return false: the ep has failed or the ACK is
- * dropped
- */
+/* @return false: the ep has failed or the ACK is dropped */
 static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m)
 {
@@ -313,7 +307,6 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (!wu || wu->initiator || lane_ep != wu->boot)
 		return;
 	if (wu->control) {
-		/* A duplicate, or an ACK that is not expected. */
 		if (!wu->leader || wu->step != WEFT_STEP_REPLIED || !m->lanes)
 			return;
 		if (take_ack(ep, lane_ep, m)) {
@@ -388,7 +381,6 @@ static void timed_out(struct weft_ep *ep)
 			     s, reason.text);
 }
 
-/* No message has arrived yet from the other end of the current pair. */
 static bool waits_for_pair(const struct weft_wireup *wu)
 {
 	return wu->step == WEFT_STEP_BOOT || (weft_wireup_awaits_reply(wu) && wu->control);
@@ -441,11 +433,6 @@ void weft_wireup_timer(struct weft_ep *ep)
 }
 
 /* ------------------------------------------------------------------ refusals, failure, close */
-
-/*
- * Messages that end something: refusals, failure, close. Also messages that are dropped without a
- * reply.
- */
 
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
 {
@@ -550,8 +537,6 @@ int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
 }
 
 /* ------------------------------------------------------------------ the copy rate of both ends */
-
-/* Numbers by which both ends choose protocols: the copy rate of the slower CPU. */
 
 static float own_bcopy_bw(const struct weft_ep *ep)
 {

@@ -56,7 +56,6 @@ static bool is_up(const struct weft_ep *ep)
 	       (!ep->wireup || ep->wireup->step == WEFT_STEP_ESTABLISHED);
 }
 
-/* Can lane @p n be stopped, and another lane carry its messages? */
 static bool can_stop(const struct weft_ep *ep, unsigned int n)
 {
 	return is_up(ep) && n < ep->num_lanes && ep->lanes[n].lane_ep &&
@@ -211,7 +210,6 @@ bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text)
 	return true;
 }
 
-/* The peer's receive state is known: send the remaining messages over other lanes. */
 static void finish_lane(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -230,7 +228,7 @@ static void finish_lane(struct weft_ep *ep, unsigned int n, const struct weft_wi
 	ep->lanes_closing &= (uint16_t) ~(1u << n);
 	ep->lanes[n].lane_ep = NULL;
 	if (ep->wireup && ep->wireup->boot == lane_ep) {
-		/* Lane 0, before all further lanes were attached. */
+		/* lane 0, before all further lanes were attached */
 		ep->wireup->boot = NULL;
 		ep->wireup->msg_type = 0;
 	}
@@ -252,7 +250,6 @@ static void finish_lane(struct weft_ep *ep, unsigned int n, const struct weft_wi
 
 /* ------------------------------------------------------------------ suspicion */
 
-/* Note which lanes have received a valid frame since the last check. */
 static void note_seen(struct weft_ep *ep)
 {
 	for (uint32_t m = ep->lanes_up; m; m &= m - 1) {
@@ -350,10 +347,7 @@ static void caught_up(struct weft_lane_comp *comp, int status)
 	l->caught = status == 0;
 }
 
-/*
- * Flush the deaf lane. When it acknowledges again, new sends may still keep its queue from
- * shrinking, and only the flush shows the recovery.
- */
+/* New sends may keep the deaf lane's queue from shrinking: a flush shows its recovery. */
 static void wait_for_deaf(struct weft_failover_lane *l, struct weft_lane_ep *lane_ep)
 {
 	int rc;
@@ -408,7 +402,6 @@ static void count_stale(struct weft_ep *ep)
 	ep->worker->count.wireup_stale++;
 }
 
-/* LANE_DOWN or LANE_DOWN_ACK, of the current connection of the lane. */
 static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -448,9 +441,7 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 			count_stale(ep);
 		return;
 	}
-	/*
-	 * The new connection failed before its ATTACH arrived, which must not be accepted any more.
-	 */
+	/* An ATTACH of the failed connection must not be accepted any more. */
 	if (l->life == WEFT_LANE_CONNECTING && epoch == l->link && !weft_failover_leads(ep))
 		weft_lane_return_drop(ep, n);
 	if (weft_lane_newer(epoch, l->epoch) && l->life == WEFT_LANE_GONE &&

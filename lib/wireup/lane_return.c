@@ -131,10 +131,7 @@ static void announce_link(struct weft_ep *ep, unsigned int n)
 	weft_ep_timer_at(ep, l->look_at);
 }
 
-/*
- * The leader makes its end of lane @p n, and sends its address. @return 0, or an error: there is no
- * end
- */
+/* @return 0, or an error: there is no end */
 static int lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -154,10 +151,7 @@ static int lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_
 	return 0;
 }
 
-/*
- * The timer of lane @p n has expired. @return false: the attempt has failed: a wait is over, or the
- * address could not be sent for WAIT_NS
- */
+/* @return false: a wait is over, or the address could not be sent for WAIT_NS */
 static bool lane_link_timer(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -201,7 +195,7 @@ static void make_end(struct weft_ep *ep, unsigned int n, struct weft_lane_iface 
 		announce_link(ep, n);
 }
 
-/* LANE_LINK has arrived for lane @p n. @return false: it is not expected */
+/* @return false: LANE_LINK is not expected */
 static bool lane_link_recv(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
 			   const struct weft_wireup_msg *m)
 {

@@ -23,10 +23,7 @@
 
 #define ATTACH_RETRY_NS 500000000ull
 
-/*
- * The endpoint gets a second lane, so from now on it can survive the loss of one. Without memory
- * for this the endpoint fails with any of its lanes.
- */
+/* Without memory for this the endpoint fails with any of its lanes. */
 static void failover_init(struct weft_ep *ep)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -136,10 +133,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lan
 		ep->num_lanes = (uint8_t)(n + 1);
 }
 
-/*
- * Single-fragment messages go over the lane with the lowest latency; both ends have the same
- * numbers.
- */
+/* Both ends have the same numbers, and so the same choice. */
 static void choose_short_lane(struct weft_ep *ep)
 {
 	unsigned int i, best = WEFT_MAX_LANES;
@@ -182,7 +176,6 @@ void weft_lane_lost(struct weft_ep *ep, unsigned int n)
 	weft_msg_ep_connected(ep, NULL);
 }
 
-/* Do the ends of lane @p n of the map need each other's address? */
 static bool link_needed(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -410,10 +403,7 @@ void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/*
- * Notify the peer, which waits for the lane, that it is left out. @return false = no room, try
- * again
- */
+/* The peer waits for the lane. @return false = no room, try again */
 static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_records r = {.len = 0};
@@ -460,10 +450,7 @@ void weft_lanes_timer(struct weft_ep *ep)
 	}
 }
 
-/*
- * ATTACH on a connection that is bound: the lane was connected by addresses, or the ATTACH is
- * repeated.
- */
+/* The lane was connected by addresses, or the ATTACH is repeated. */
 static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -479,10 +466,7 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsig
 	}
 }
 
-/*
- * ATTACH contains the numbers that the lane has measured since the map was made. Older peers do not
- * send them.
- */
+/* Older peers send no numbers that were measured since the map was made. */
 static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;
@@ -654,10 +638,7 @@ bool weft_links_good(const struct weft_worker *w, const struct weft_address *rem
 	return true;
 }
 
-/*
- * Connect our end of lane @p n to the peer's. @return 0, or the error for which the lane is left
- * out
- */
+/* @return 0, or the error for which the lane is left out */
 static int connect_end(struct weft_ep *ep, const struct weft_wireup_msg *m, unsigned int n)
 {
 	const struct weft_address_iface *remote =

@@ -83,7 +83,6 @@ static void places_insert(struct weft_conns *conns, struct weft_peer *peer)
 		weft_table_add(&conns->by_place, &peer->place[i].entry, peer->place[i].entry.key);
 }
 
-/* Find the record of a boot address, or that of a whole address, by its digest. */
 static struct weft_peer *find_by_digest(struct weft_worker *w, uint64_t id, uint64_t digest,
 					bool boot)
 {
@@ -365,7 +364,6 @@ static const struct weft_lane_boot_ops *boot_ops(const struct weft_lane_iface *i
 	return weft_address_bootable(iface->attr.features) ? iface->driver->boot : NULL;
 }
 
-/* Choose the network interface with the lowest latency, and the first interface inside the host. */
 static void describe_boot(struct weft_worker *w, struct weft_boot *b)
 {
 	const struct weft_lane_boot_ops *ops;
@@ -440,10 +438,7 @@ static struct weft_lane_iface *iface_of_kind(const struct weft_worker *w, uint8_
 	return other;
 }
 
-/*
- * Add the peer's interface; attributes that a boot address lacks are taken from ours, @p like.
- * @return false: the bytes are not usable
- */
+/* Attributes that a boot address lacks are those of @p like, which is ours. */
 static bool add_iface(struct weft_address *a, const struct weft_boot *b,
 		      struct weft_lane_iface *like, uint8_t index)
 {
@@ -559,9 +554,6 @@ static bool has_brought(const struct weft_ep *ep)
 	return false;
 }
 
-/*
- * The oldest endpoint of @p host that is old enough and over which no message has arrived, or NULL.
- */
 static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {
 	struct weft_ep *ep;

@@ -161,7 +161,6 @@ static void log_event(struct weft_worker *w, struct weft_iface_link *l,
 				      text);
 }
 
-/* Log that the interface has no link, although it should have one. */
 static void log_missing(struct weft_worker *w, struct weft_iface_link *l,
 			struct weft_lane_iface *iface)
 {
@@ -267,7 +266,6 @@ static void log_summary(struct weft_worker *w, struct weft_iface_link *l,
 	l->lost = l->back = 0;
 }
 
-/* Check links whose time has come, for example a NIC that has had its time for a first link. */
 void weft_iface_timers(struct weft_worker *w)
 {
 	struct weft_iface_link *l;
@@ -356,7 +354,6 @@ bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,
 
 /* ------------------------------------------------------------------ lanes */
 
-/* The reason why no lane uses the local interface at position @p l. */
 static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t size)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -403,7 +400,6 @@ static bool has_lane(const struct weft_ep *ep, unsigned int index)
 	return false;
 }
 
-/* Log all interfaces without a lane, each once in a line of its own. */
 static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 {
 	const struct weft_wireup *wu = ep->wireup;

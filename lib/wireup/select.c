@@ -65,7 +65,6 @@ static uint32_t largest_message(const struct weft_address_iface *a)
 	return m;
 }
 
-/* Largest lane message that both ends take. */
 static uint32_t pair_max_frag(const struct weft_address_iface *l,
 			      const struct weft_address_iface *r)
 {
@@ -82,7 +81,6 @@ static inline bool is_control(const struct weft_select *in, unsigned int l)
 	return in->local[l].features & WEFT_LANE_F_CONTROL;
 }
 
-/* Can the pair be a lane? */
 static inline bool pair_carries(const struct weft_select *in, unsigned int l, unsigned int r)
 {
 	return pair_reaches(in, l, r) && !is_control(in, l);
@@ -100,7 +98,6 @@ static inline bool is_host(const struct weft_select *in, unsigned int l)
 
 /* ------------------------------------------------------------------ bootstrap */
 
-/* Is pair a better than pair b to connect with? */
 static bool boot_better(const struct weft_select *in, struct weft_pair a, struct weft_pair b)
 {
 	double la = pair_latency(&in->local[a.local], &in->remote[a.remote]);
@@ -192,7 +189,6 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 
 /* ------------------------------------------------------------------ lanes */
 
-/* Work state of a selection. */
 struct state {
 	double rest_l[WEFT_MAX_IFACES],
 		rest_r[WEFT_MAX_IFACES]; /* bandwidth not given to a lane yet */
@@ -250,7 +246,6 @@ static bool lane_fits(const struct weft_select *in, const struct weft_select_lan
 	return n == 0 || is_host(in, l) == is_host(in, lanes[0].pair.local);
 }
 
-/* The best pair that uses no device @p round times already. */
 static bool best_pair(const struct weft_select *in, const struct state *st,
 		      const struct weft_select_lane *lanes, unsigned int n, unsigned int round,
 		      struct weft_pair *best)
@@ -339,10 +334,7 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 	wu->select.num_remote = wu->remote.num_ifaces;
 }
 
-/*
- * Do both ends connect by the same method? An end that needs endpoint addresses and has none is not
- * usable.
- */
+/* An end that needs endpoint addresses and has none is not usable. */
 static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
@@ -486,7 +478,7 @@ void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_la
 	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
 }
 
-/* One entry of a map that the peer sent. @return NULL, or the reason to leave it out */
+/* @return NULL, or the reason to leave the lane out */
 static const char *accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl,
 				struct weft_pair boot, struct weft_select_lane *out)
 {

@@ -101,7 +101,6 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
  * address, or it has all the data of which the digest is made. The endpoint becomes its responder.
  */
 
-/* Reply to a request for our address, WEFT_WIREUP_WHO. */
 static void send_address(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m)
 {
@@ -133,7 +132,6 @@ static void send_address(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	weft_wireup_send(lane_ep, &h, r.buf, r.len);
 }
 
-/* Find the pair of the existing connection among the pairs of the whole address. */
 static bool find_pair(struct weft_wireup *wu, unsigned int local, unsigned int remote)
 {
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
@@ -148,7 +146,6 @@ static bool find_pair(struct weft_wireup *wu, unsigned int local, unsigned int r
 	return false;
 }
 
-/* ADDRESS has arrived. */
 static void recv_address(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m)
 {
@@ -228,10 +225,7 @@ static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *
 	if (ep && bound && ep->state != WEFT_EP_FAILED && weft_get64(h->dst_secret) == ep->secret) {
 		if (ep->remote_id == weft_get64(h->src_worker) && proves_secret(ep, h->type, src))
 			return ep;
-		/*
-		 * The worker that refuses our REQ may be another one than that of the address: a
-		 * worker that now has the network address.
-		 */
+		/* A worker that now has the network address may have refused our REQ. */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
 		    weft_wireup_awaits_reply(ep->wireup))
 			return ep;
@@ -354,10 +348,7 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 	unsigned int n = lane_ep->index;
 
 	if (!ep || n >= WEFT_MAX_LANES) {
-		/*
-		 * The lane has acknowledged the data, so a silent drop would lose it: end the
-		 * connection.
-		 */
+		/* The lane has acknowledged the data: a silent drop would lose it. */
 		w->count.unbound++;
 		weft_log_limited(
 			&w->conns->limit_bad, WEFT_LOG_WARN,
@@ -480,10 +471,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		return true;
 	}
 	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
-		/*
-		 * The connection has served its purpose, unless our ACK was lost: then the timeout
-		 * ends the attempt.
-		 */
+		/* Unless our ACK was lost: then the timeout ends the attempt. */
 		wu->boot = NULL;
 		wu->msg_type = 0;
 		weft_lane_ep_destroy(ep->worker, lane_ep);
@@ -566,8 +554,6 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 }
 
 /* ------------------------------------------------------------------ timers, set-up and end */
-
-/* A worker's connections in its progress call, and the state of all of them. */
 
 static void ep_timer(struct weft_ep *ep)
 {

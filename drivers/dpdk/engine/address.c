@@ -31,8 +31,6 @@ static bool has_ip6(const struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- attributes */
 
-/* Limits, costs, features. */
-
 /* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
 #define SEND_OVERHEAD 60e-9
 #define RECV_OVERHEAD 60e-9
@@ -120,7 +118,6 @@ static size_t shortest_from_user_memory(const struct raw_iface *iface)
 	return copies ? COPYING_MIN_ZCOPY : 0;
 }
 
-/* For weft-info. */
 static void steering_note(struct raw_iface *iface)
 {
 	const struct weft_steering *s = &iface->port->steering;

@@ -38,10 +38,7 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {
-			/*
-			 * The port will be polled for these buffers soon, even if it was idle for a
-			 * long time before.
-			 */
+			/* The port will be polled for these soon, even if it was idle for long. */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
@@ -86,7 +83,6 @@ void raw_txq_end(struct raw_iface *iface)
 #define ECN_MAX \
 	(sizeof(struct weft_frame_ecn) + WEFT_FRAME_PATHS_MAX * sizeof(struct weft_frame_ecn_path))
 
-/* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
 /*
@@ -395,7 +391,6 @@ static uint32_t short_sack(const struct raw_conn *c, uint32_t words)
 	return room < state_size(c, 1) ? 0 : RTE_MIN(words, (room - state_size(c, 0)) / 8);
 }
 
-/* @return bytes of the ECN block */
 static uint32_t put_ecn(const struct raw_conn *c, void *at)
 {
 	struct weft_frame_ecn *ecn = at;
@@ -514,10 +509,7 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	path = ack_path(c, flags);
 	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
-	/*
-	 * A duplicate indicates that the peer did not receive the ACK: the path may fail in this
-	 * direction only.
-	 */
+	/* A duplicate: the path of the ACK may fail in this direction only. */
 	for (uint8_t k = 0; c->rx.ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
@@ -689,9 +681,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {
-	/*
-	 * In a HELLO these two fields are the sender's own: they prove the answer in every version.
-	 */
+	/* In a HELLO these are the sender's own: they prove the answer in every version. */
 	struct weft_frame_reset body = {
 		.reason = weft_put16(reason),
 		.version_min = WEFT_FRAME_VERSION,

@@ -13,8 +13,6 @@
 
 /* ---------------------------------------------------------------- samples */
 
-/* Least round trips, and the meter of the rate that is achieved. */
-
 #define SIZES 4u           /* up to a quarter of a full frame is small; from three quarters full */
 #define LEAST_PARTS 2u     /* no round trip counts as less than half of the handshake's measure */
 #define WRONG_EACH 8u      /* added for a sample below that; 1 is taken off for any other */
@@ -71,7 +69,6 @@ static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 	return rtt;
 }
 
-/* Add the round trip of @p a to the minima and to the round. */
 static void take_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -170,9 +167,7 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 	if (cc->window >= PACED * frame || cc->delay.srtt == 0)
 		return;
 	cc->limit = (cc->window + frame - 1) / frame * frame;
-	/*
-	 * A round trip longer than GAP_TARGETS of queueing means that the peer had lost its core.
-	 */
+	/* A longer round trip means that the peer had lost its core. */
 	trip = min32(cc->delay.srtt, without_queue(cc) + GAP_TARGETS * target_plain(cc));
 	cc->gap = min32(part(trip, frame, cc->window), GAP_MOST);
 }
@@ -183,10 +178,7 @@ static uint32_t target_queue(const struct weft_cc *cc)
 	const struct weft_cc_delay *d = &cc->delay;
 	uint32_t t = target_plain(cc), frame = cc->conf.frame;
 
-	/*
-	 * Many senders with a fraction of a frame each cannot keep the queue as short as a few
-	 * senders can.
-	 */
+	/* Many senders with a part of a frame each cannot keep the queue as short as a few can. */
 	if (cc->window < TARGET_SMALL * frame)
 		t += part(t, TARGET_SMALL * frame - cc->window, TARGET_SMALL * frame);
 	/* No queue can be steered to a small part of what the jitter adds at random. */
@@ -440,10 +432,7 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 		return;
 	if (!d->old_low && d->old_at != 0) {
 		d->base = d->old_least;
-		/*
-		 * The handshake's measure and the least round trips of small and full frames are of
-		 * the old path.
-		 */
+		/* These are of the old path. */
 		cc->conf.rtt = 0;
 		d->small = 0;
 		d->full_seen = false;
@@ -592,10 +581,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	worst = d->round.worst > without_queue(cc) ? d->round.worst - without_queue(cc) : 0;
 	target = target_queue(cc);
 	cc->target = without_queue(cc) + target;
-	/*
-	 * A window of a part of a frame sends less than once per round trip, so a round lasts
-	 * several.
-	 */
+	/* A window of a part of a frame sends less than once per round trip. */
 	d->trips = (uint8_t)min32((uint32_t)((now - d->round.at) / max32(late, 1)), TRIPS_MAX);
 	d->trips = (uint8_t)max32(d->trips, 1);
 	refresh_base(cc, now, late, queue < target);

@@ -150,10 +150,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		idle_poll(iface);
 	else
 		iface->idle_polls = 0;
-	/*
-	 * Timers run only after all received frames have been processed. A receive ring that stays
-	 * full must not delay them for ever.
-	 */
+	/* Received frames come before timers, but a ring that stays full must not delay these. */
 	if (n == RAW_BURST && ++iface->full_bursts < 64)
 		goto acks;
 	iface->full_bursts = 0;
@@ -204,7 +201,6 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 	base->tx_open = iface->txq.count > 0 || !TAILQ_EMPTY(&iface->tx_list);
 }
 
-/* May the open frames wait for further messages? */
 static bool frames_wait(struct raw_iface *iface)
 {
 	struct raw_wait *w = &iface->wait;
@@ -252,10 +248,7 @@ static void raw_release(struct weft_lane_iface *base, void *desc)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 
-	/*
-	 * Called inside the callback that is about to keep the buffer: deliver() counts it after
-	 * the callback.
-	 */
+	/* Inside the callback that is about to keep the buffer: deliver() counts it afterwards. */
 	if (unlikely(desc == iface->in_hand)) {
 		iface->in_hand_back++;
 		return;

@@ -228,7 +228,6 @@ void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text,
 
 static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state");
 
-/* The messages of the open frame are the last to be handed out. */
 static void park_open(struct raw_conn *c)
 {
 	struct rte_mbuf *m = c->tx.open;

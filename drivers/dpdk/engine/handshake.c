@@ -131,10 +131,6 @@ static void refresh_mac(struct raw_conn *c)
 	}
 }
 
-/*
- * Sends HELLO from the number of ports that it takes to reach the right queue at both ends: mostly
- * one.
- */
 static void send_hellos(struct raw_conn *c)
 {
 	refresh_mac(c);
@@ -144,7 +140,6 @@ static void send_hellos(struct raw_conn *c)
 	}
 }
 
-/* Takes the peer's properties from HELLO or HELLO_ACK. */
 static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 {
 	c->remote_id = weft_get32(h->conn);
@@ -181,19 +176,14 @@ static void resolve_peer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	/*
-	 * By the machine's clock: live_clock is this iface's own, and ifaces of other workers share
-	 * the table.
-	 */
+	/* By the machine's clock: ifaces of other workers share the table. */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
 	raw_arp_request(iface, c->hop_ip, false);
-	/*
-	 * An ARP reply to this queue continues all; one to another queue is found at the next try.
-	 */
+	/* An ARP reply to another queue is found at the next try. */
 	c->hs_next = iface->live_clock + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
 	c->hs_tries++;
 	raw_table_resolving(c, true);
@@ -231,7 +221,6 @@ void raw_hs_measure(struct raw_conn *c)
 		raw_hs_ready(c);
 }
 
-/* Processes the result of a round of the search, or of an answer. */
 static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 {
 	if (result == WEFT_MTU_NARROW) {
@@ -450,7 +439,6 @@ static void report_late(struct raw_conn *c)
 	weft_log_limited(&iface->late_log, WEFT_LOG_WARN, "still connecting: %s", text);
 }
 
-/* Performs a step of the handshake when live_clock has reached hs_next or hs_expire. */
 void raw_hs_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -665,7 +653,7 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_conn_up(c, (uint16_t)size);
 }
 
-/* Processes frames of the handshake. Their token has proven the connection. */
+/* The token of a frame has proven the connection. */
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -774,10 +762,7 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
 					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
-		/*
-		 * The half-open entry at the peer expired while this end did not poll. Nothing was
-		 * sent on it: begin again.
-		 */
+		/* The peer's half-open entry expired while this end did not poll: begin again. */
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}

@@ -129,7 +129,6 @@ static void set_time_wait(struct raw_conn *c, bool yes)
 	}
 }
 
-/* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -446,7 +445,6 @@ static struct source source_of(const struct raw_iface *iface, const struct weft_
 	return s;
 }
 
-/* The cookie that the sender must repeat, for this period. */
 static uint64_t cookie_of(struct raw_iface *iface, const struct weft_frame_view *v, uint64_t period)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;

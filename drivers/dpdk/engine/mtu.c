@@ -109,7 +109,6 @@ static uint16_t usual_size(const struct weft_mtu_search *s)
 	return n > 0 ? left[n / 2] : 0;
 }
 
-/* Choose the next size, after lo or hi has changed. */
 static enum weft_mtu_result next_size(struct weft_mtu_search *s, uint64_t now)
 {
 	bool uncertain = s->lo == 0 && s->cut != 0 && s->cut < s->hi;
@@ -185,7 +184,6 @@ static uint8_t parts_of_full_frame(const struct raw_conn *c)
 	return (uint8_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
 }
 
-/* Copy bytes of the frame from @p at on, from wherever they are stored. */
 static void copy_bytes(const struct raw_slot *slot, uint32_t at, uint32_t len, uint8_t *to)
 {
 	struct raw_zc *zc;
@@ -408,7 +406,6 @@ static uint16_t present_size(const struct raw_conn *c)
 	return RTE_MIN(c->tx.cut, c->frame_size);
 }
 
-/* Frames of up to @p size bytes pass; longer ones, outstanding or new, are sent in parts. */
 static void set_size(struct raw_conn *c, uint16_t size)
 {
 	c->tx.cut = size < c->frame_size ? size : UINT16_MAX;
@@ -418,9 +415,6 @@ static void set_size(struct raw_conn *c, uint16_t size)
 		size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - raw_csum_room(c);
 }
 
-/*
- * Retransmit at once, the oldest frame first: its acknowledgement shows which others are missing.
- */
 static void send_again(struct raw_conn *c)
 {
 	if (c->tx.timer == 0)
@@ -514,16 +508,13 @@ static uint16_t smaller_size(const struct raw_conn *c)
 	return present_size(c) > c->search->cut ? c->search->cut : c->search->least;
 }
 
-/* Evaluate a round or an answer. May destroy the connection. */
+/* May destroy the connection. */
 static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 {
 	const struct weft_mtu_search *s = c->search;
 
 	if (!c->mtu.raising && s->hi != 0 && s->hi == present_size(c) && s->hi > s->least) {
-		/*
-		 * A frame of this size has arrived after all: its size was not the cause of the
-		 * losses.
-		 */
+		/* The frame's size was not the cause of the losses. */
 		if (suspect_arrived(c)) {
 			search_over(c, true);
 			return;

@@ -61,7 +61,6 @@ static void count_inflight(struct raw_conn *c)
 				raw_slot(&c->tx, seq)->bytes;
 }
 
-/* Called when active, bad or open has changed. */
 static void paths_changed(struct raw_conn *c)
 {
 	uint16_t mask = usable_paths(c->multi);
@@ -120,10 +119,7 @@ uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve)
 	if (!mp)
 		return path;
 	mask = mp->active & (uint16_t)~mp->bad;
-	/*
-	 * On a path in reserve no other frame would overtake it, and its loss would be detected
-	 * late.
-	 */
+	/* Without other frames on it, a loss on a path in reserve would be detected late. */
 	if (!reserve && mask >> path & 1)
 		return (uint8_t)weft_path_other(mask, path);
 	mask = mp->open & (uint16_t)~mp->bad;
@@ -215,10 +211,7 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 		if (!slot->lost)
 			c->path[slot->path].inflight -= slot->bytes;
 	}
-	/*
-	 * It is unknown which of the transmissions arrived; path_proven() finds out by the
-	 * timestamp.
-	 */
+	/* Which transmission arrived is found out by the timestamp, in path_proven(). */
 	if (slot->tries > 1)
 		return;
 	if (slot->sent > m->proved)

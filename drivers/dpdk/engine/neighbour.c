@@ -105,8 +105,6 @@ static void hello_mac_learned(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- received ARP frames */
 
-/* Answers go to the connections that wait for them. */
-
 /*
  * Two hosts have one address. The frames of a connection go on to the host with which it was made;
  * new connections reach one or the other. Only a person can resolve the conflict, so the log
@@ -186,8 +184,7 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 	}
 	/*
 	 * A kernel leaves UDP's checksum to its device, and a veth or a tap passes the frame on
-	 * without it. The frame's own CRC, which the parser has checked, then takes its place, or
-	 * the tag of a sealed frame, which its connection checks.
+	 * without it. The frame's CRC, or the tag of a sealed frame, then takes its place.
 	 */
 	if (v->udp_csum == 0 || (!checked && !weft_frame_udp_csum_ok(v) &&
 				 (g != WEFT_VERDICT_OK || !(v->flags & own_sum))))
@@ -261,7 +258,6 @@ static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uin
 	return (uint64_t)question << 32 | (uint32_t)weft_siphash_end(&s);
 }
 
-/* Check whether the peer is behind this MAC. */
 static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
 {
 	const struct raw_dest d = {
@@ -299,10 +295,7 @@ void raw_move_look(struct raw_conn *c)
 		challenge_mac(c, mac[k]);
 		sent++;
 	}
-	/*
-	 * Other connections have used the iface's ARP requests first: check again as soon as the
-	 * next is allowed.
-	 */
+	/* Other connections have used the iface's ARP requests first. */
 	if (iface->live_clock < iface->move_arp) {
 		c->move->next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
 		return;
@@ -575,10 +568,7 @@ void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 
 void raw_hint_source(struct raw_conn *c, const uint8_t mac[6])
 {
-	/*
-	 * Gateways may send from other MACs than their ARP answers contain, so ARP is queried about
-	 * them.
-	 */
+	/* Gateways may send from other MACs than their ARP answers contain: query ARP. */
 	if (c->iface->rx_filter.raw_ethertype)
 		return;
 	if (c->hop_ip == c->peer_ip)

@@ -57,10 +57,7 @@ void raw_share_init(struct raw_iface *iface)
 	iface->share.taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
 }
 
-/*
- * May the connection use @p n more small buffers? As for frames, the limit is a multiple of the
- * free ones.
- */
+/* As for frames, the limit is a multiple of the free ones. */
 bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n)
 {
 	uint32_t held = iface->share.hdr_held;
@@ -87,7 +84,6 @@ void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt)
 	raw_count(iface, RAW_TX_STALLED);
 }
 
-/* The peer has acknowledged frames, or the connection is over. */
 static void window_grow(struct raw_iface *iface, struct raw_tx *tx, uint32_t to)
 {
 	if (tx->win_frames >= tx->win_whole)
@@ -213,7 +209,6 @@ static uint32_t take_some(struct raw_iface *iface, struct raw_tx *tx, uint32_t m
 	return n;
 }
 
-/* A connection got no buffer: return some buffers of stalled connections to the pools. */
 void raw_share_take_back(struct raw_iface *iface)
 {
 	struct raw_tx *tx;
@@ -231,8 +226,6 @@ void raw_share_take_back(struct raw_iface *iface)
 }
 
 /* ---------------------------------------------------------------- slots */
-
-/* Frames that were closed (engine/tx.c) and may be retransmitted, until they are acknowledged. */
 
 /*
  * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
@@ -283,7 +276,6 @@ void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_s
 	zc_wait_for_nic(iface, zc);
 }
 
-/* The connection is over: nothing is retransmitted. */
 void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 {
 	if (tx->open) {
@@ -299,9 +291,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 		if (raw_slot(tx, tx->una)->m)
 			raw_slot_free(iface, tx, raw_slot(tx, tx->una), rte_lcore_id());
 	}
-	/*
-	 * A closed connection is kept for seconds, and there may be hundreds: they need no slots.
-	 */
+	/* A closed connection is kept for seconds, and there may be hundreds. */
 	free(tx->slots);
 	tx->slots = NULL;
 }
@@ -387,7 +377,6 @@ void raw_zc_released(void *addr, void *opaque)
 	STAILQ_INSERT_TAIL(&zc->iface->zc.released, zc, link);
 }
 
-/* Run the completion. @return false: it has run before */
 static bool zc_complete(struct raw_zc *zc)
 {
 	struct weft_lane_comp *comp = zc->comp;
@@ -507,10 +496,7 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 			iface->tx_used = true; /* keeps polling of the port */
 			continue;
 		}
-		/*
-		 * The message is in the list of released ones, and returns from there to the free
-		 * ones.
-		 */
+		/* It is in the list of released ones, from which it returns to the free ones. */
 		zc_complete(zc);
 	}
 }
@@ -536,7 +522,6 @@ static void free_chunks(struct raw_iface *iface)
 	iface->zc.chunks = NULL;
 }
 
-/* The port is closed: the NIC reads no memory any more. */
 void raw_zc_destroy(struct raw_iface *iface)
 {
 	struct raw_zc *zc;

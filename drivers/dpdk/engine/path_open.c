@@ -169,7 +169,7 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k)
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
-/* Probe whether @p k carries frames by another port. @return 0 or -EAGAIN */
+/* @return 0 or -EAGAIN */
 int raw_path_request(struct raw_conn *c, uint8_t k)
 {
 	struct weft_frame_probe p = new_probe(c, k, WEFT_FRAME_PROBE_PATH);
@@ -432,7 +432,6 @@ static unsigned int count_paths(uint16_t mask)
 	return (unsigned int)__builtin_popcount(mask);
 }
 
-/* Good paths that carry no new frames. */
 static uint16_t spare_paths(const struct raw_multi *mp)
 {
 	return mp->open & (uint16_t) ~(mp->active | mp->bad);
@@ -535,9 +534,7 @@ void raw_path_grow_timer(struct raw_conn *c)
 	uint64_t tx_clock = c->iface->tx_clock;
 	bool more;
 
-	/*
-	 * While the peer is silent no round trips can be compared, and full frames would be wasted.
-	 */
+	/* While the peer is silent no round trips can be compared. */
 	if (c->tx.backoff >= SILENT_TIMEOUTS) {
 		mp->on_trial = false;
 		return;

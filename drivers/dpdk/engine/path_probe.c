@@ -353,9 +353,6 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 	}
 }
 
-/*
- * hs_next is reached: send some more frames of the train, or end it, since it has taken too long.
- */
 void raw_measure_timer(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->hs->measure;
@@ -407,10 +404,7 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 	out->latency = (double)m->rtt * 0.5e-9;
 	if (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY && m->rtt > MEMORY_RTT_MAX)
 		out->latency = 0;
-	/*
-	 * A window takes hardly longer than the round trip: the window was the limit, and the lane
-	 * is faster.
-	 */
+	/* A window takes hardly longer than the round trip: the window was the limit. */
 	if (ns > 0 && m->rtt != 0 && ns * WINDOW < 1.5 * m->rtt)
 		ns = 0;
 	if (c->csum != WEFT_FRAME_CSUM_CRC32C && ns > 2.0 * m->check)

@@ -56,10 +56,7 @@ static void set_probe_wait(struct raw_conn *c)
 	c->tx.probe_wait = (uint32_t)RTE_MAX(wait, c->tx.late + c->tx.late / 4ull);
 }
 
-/*
- * A new sample of a round trip: the values that follow from it are computed now, not for each
- * frame.
- */
+/* What follows from round trips is computed for each sample, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt;
@@ -89,8 +86,6 @@ void raw_timer_arm_rto(struct raw_conn *c)
 }
 
 /* ---------------------------------------------------------------- retransmission */
-
-/* When, which and how frames are retransmitted. */
 
 /*
  * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
@@ -164,10 +159,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
 	if (slot->taken_back) {
-		/*
-		 * The mbuf is sent and not kept: the copy in memory stays until the
-		 * acknowledgement.
-		 */
+		/* The copy in memory stays until the acknowledgement. */
 		m = raw_copy_frame(iface, slot->copy);
 	} else if (held_by_port(slot->m)) {
 		m = copy_frame(iface, slot->m);
@@ -572,10 +564,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	}
 	if (unlikely(sack))
 		acked += take_sack(c, sack, ack);
-	/*
-	 * Skips frames that a SACK has acknowledged. Only a peer that contradicts itself gets here,
-	 * and una must stay a frame in a slot.
-	 */
+	/* Only a peer that contradicts itself gets here: una must stay a frame in a slot. */
 	while (c->tx.una != c->tx.next && !raw_slot(&c->tx, c->tx.una)->m)
 		c->tx.una++;
 	if (weft_seq_diff(c->tx.sack_high, c->tx.una) < 0)

@@ -79,8 +79,6 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay)
 
 /* ---------------------------------------------------------------- loss */
 
-/* Of one path, by newer frames that have overtaken older ones. */
-
 void weft_loss_init(struct weft_loss *l)
 {
 	*l = (struct weft_loss){.reorder = WEFT_LOSS_REORDER};

@@ -116,7 +116,6 @@ static inline bool begins_batch(const struct raw_iface *iface, const struct weft
 	return v->body_len > sizeof(*msg) && msg->am_id == iface->batch_id && iface->recv_batch;
 }
 
-/* Buffers of the frame that a callback has released. */
 static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 {
 	while (unlikely(iface->in_hand_back > 0)) {
@@ -363,20 +362,14 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	} else if (c->state == RAW_TIME_WAIT) {
 		time_wait_input(c, v);
 	} else if (c->state == RAW_READY && v->type == WEFT_FRAME_DATA) {
-		/*
-		 * The answer to READY was lost or overtaken; data proves as well that the peer is
-		 * up.
-		 */
+		/* The answer to READY was lost or overtaken; data proves that the peer is up. */
 		raw_conn_up(c, c->frame_size);
 		if (c->state == RAW_UP)
 			up_input(c, v, desc);
 	} else if (c->state == RAW_QUIET) {
 		raw_count(iface, RAW_DROP_STATE);
 	} else if (c->state == RAW_DOWN && v->type != WEFT_FRAME_BYE) {
-		/*
-		 * The connection failed here. A RESET ends it at the peer at once, without waiting
-		 * for a timeout.
-		 */
+		/* A RESET ends the failed connection at the peer without a timeout. */
 		raw_count(iface, RAW_DROP_STATE);
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 	} else {
@@ -384,7 +377,6 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	}
 }
 
-/* A frame that names no connection of this iface. */
 static void unknown_sender_input(struct raw_iface *iface, const struct weft_frame_view *v,
 				 uint32_t index)
 {
@@ -410,7 +402,6 @@ static void unknown_sender_input(struct raw_iface *iface, const struct weft_fram
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 }
 
-/* A frame of a sealed connection, or a sealed frame of another one. */
 static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v,
 					struct rte_mbuf *desc)
 {
@@ -621,7 +612,6 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return weft_frame_messages_ok(&v) && known_input(iface, &v, m);
 }
 
-/* Is one message all of the body, and is it known? */
 static bool has_one_message(const struct weft_frame_view *v)
 {
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;

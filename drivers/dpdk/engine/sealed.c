@@ -196,7 +196,6 @@ bool raw_sealed_further(struct raw_conn *c, const struct weft_lane_key *key, uin
 	return true;
 }
 
-/* Of the exchange that the initiator makes. */
 static const struct weft_exchange_key *key_of(const struct raw_conn *c)
 {
 	return c->sealed->further ? &c->sealed->offer->key : c->iface->seal->key;
@@ -459,7 +458,6 @@ bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
 
 /* ---------------------------------------------------------------- sending */
 
-/* The body of a plain frame, in pieces of its chain, and where the sealed bytes go. */
 static unsigned int body_segs(const struct rte_mbuf *m, uint32_t skip, uint32_t len, uint8_t *out,
 			      struct weft_cipher_seg *segs)
 {

@@ -102,9 +102,7 @@ static void add_counters(const struct weft_question *q, struct rte_tel_data *d)
 		rte_tel_data_add_dict_uint(d, "left_out", q->left_out);
 }
 
-/*
- * Each lane of the worker reports its own paths. @return NULL, or the reason why there is no answer
- */
+/* Each lane of the worker reports its own paths. */
 static const char *query_lanes(uint64_t worker_id, struct rte_tel_data *d)
 {
 	struct texts texts = texts_begin(d);
@@ -123,7 +121,7 @@ static const char *query_lanes(uint64_t worker_id, struct rte_tel_data *d)
 	return NULL;
 }
 
-/* One lane answers for its worker. @return NULL, or the reason why there is no answer */
+/* One lane answers for its worker. */
 static const char *query_one(struct weft_question *q, enum weft_question_kind kind,
 			     const char *prefix, struct rte_tel_data *d)
 {

@@ -113,7 +113,6 @@ static inline int open_frame(struct raw_conn *c)
 	return 0;
 }
 
-/* Free an open frame that is still empty. */
 static void unopen_frame(struct raw_conn *c)
 {
 	rte_pktmbuf_free(c->tx.open);
@@ -205,7 +204,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	return true;
 }
 
-/* Close the open frame and queue it. The queue must have room. */
+/* The queue must have room. */
 static inline void close_frame(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->tx.open;
@@ -222,9 +221,7 @@ static inline void close_frame(struct raw_conn *c, uint16_t flags)
 		raw_txq_push(c->iface, m);
 }
 
-/*
- * Close the open frame and queue it. @return false: the queue has no room, and the frame stays open
- */
+/* @return false: the queue has no room, and the frame stays open */
 bool raw_frame_close(struct raw_conn *c, uint16_t flags)
 {
 	if (unlikely(raw_txq_space(c->iface) < c->tx.txq_need)) {
@@ -320,7 +317,6 @@ static inline bool leaves_alone(const struct raw_conn *c, size_t n)
 	       iface->share.tx_held < iface->share.tx_held_max;
 }
 
-/* Hands the frame to the port, without the queue if the port takes it. */
 static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	unsigned int sent;
@@ -337,7 +333,6 @@ static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 	raw_txq_flush(iface);
 }
 
-/* short_slow() for a message that leaves_alone(). */
 static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
 					   size_t hdr_len, const void *payload, size_t length)
 {
@@ -408,7 +403,6 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	return n;
 }
 
-/* Close all open frames, and queue them. */
 void raw_frames_close(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -513,7 +507,7 @@ static int attach_piece(struct chain *ch, const struct iovec *iov)
 	return err;
 }
 
-/* Link the segments behind the head. On error only the chain refers to user memory. */
+/* On error only the chain refers to user memory. */
 static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
 		      unsigned int iovcnt, struct raw_zc *zc)
 {
@@ -736,10 +730,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	};
 	put_headers(c, head, am_id, hdr, hdr_len, payload);
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
-		/*
-		 * Freeing the last reference would queue zc as released: hold one, and reset the
-		 * counter in raw_zc_put().
-		 */
+		/* Freeing the last reference would queue zc as released: hold one. */
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}

@@ -172,7 +172,6 @@ uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (c->tx.cc_gap != 0)
 		pace_next(c, bytes);
 	if (c->path_watch & RAW_WATCH_MANY) {
-		/* Each path counts for itself. */
 		c->tx.cc_left = 0;
 		if (p->ack_req_bytes == 0)
 			return 0;
