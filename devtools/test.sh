@@ -22,10 +22,10 @@
 #
 # After the build "processes" (proc) runs alone, since two polling ends take many times as long
 # where other processes use the cores. Then "guests", one after the other, and "logic" (unit, sim,
-# and the tests of proc that hardly poll) run in parallel. In all of this time "tools" uses the
-# processor time that the others leave. The output of a step is printed in one piece at its end. An
-# interrupted or killed run ends all processes that it started. A run of merge ends after 85
-# minutes at most; tests that have not ended by then are failed tests.
+# and the tests of proc that hardly poll) run in parallel. In all of this time "tools" and "threads"
+# use the processor time that the others leave. The output of a step is printed in one piece at its
+# end. An interrupted or killed run ends all processes that it started. A run of merge ends after
+# 85 minutes at most; tests that have not ended by then are failed tests.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -296,8 +296,14 @@ part_tools() {
 	[ ! -f "$work/built" ] || ! in_set nightly || step "libfabric" check \
 		"the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	tools_sanitized
-	tools_threads
 	[ ! -f "$work/built" ] || ! in_set nightly || tools_valgrind
+}
+
+part_threads() {
+	stand_back
+	times=$((2 * times))
+	export TEST_ROUNDS=7
+	tools_threads
 }
 
 tools_sanitized() {
@@ -348,7 +354,7 @@ tools_valgrind() {
 }
 
 case ${TEST_PART:-} in
-build | processes | logic | guests | tools)
+build | processes | logic | guests | tools | threads)
 	"part_$TEST_PART"
 	exit
 	;;
@@ -372,7 +378,10 @@ weft_hugepages
 
 part build "${arguments[@]}"
 part_wait
-! in_set merge nightly || part tools "${arguments[@]}"
+if in_set merge nightly; then
+	part tools "${arguments[@]}"
+	part threads "${arguments[@]}"
+fi
 if [ -f "$work/built" ]; then
 	if in_set merge nightly; then
 		part processes "${arguments[@]}"

@@ -222,13 +222,13 @@ check "-d at both ends: nothing, and a good end" no_stdin -d -d /dev/null /dev/n
 # `-d` works at either end
 check "a peer that sends more than it announced" liar
 # @behaviour T14
-check "HOST:PORT" host_and_port 127.0.0.1
+slow check "HOST:PORT" host_and_port 127.0.0.1
 # @behaviour T14
 check "[IPV6]:PORT" host_and_port "[::1]"
 # @behaviour T11
 check "silent connections keep no peer out" silent_strangers
-check "pieces of 100 bytes, one in flight" both_ways -b 100 -O 1
-check "pieces of 3 MB" both_ways -b 3000000
+slow check "pieces of 100 bytes, one in flight" both_ways -b 100 -O 1
+slow check "pieces of 3 MB" both_ways -b 3000000
 check "nothing at all" one_way true
 check "an empty output for it" test ! -s "$dir/server.out"
 # shellcheck disable=SC2016
@@ -239,7 +239,7 @@ check "slow input in odd pieces" one_way \
 	'for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done'
 check "the odd pieces are there" same "$dir/server.out" \
 	<(for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done)
-check "an answer after the question's end" half_close
+slow check "an answer after the question's end" half_close
 check "output ends when the peer's input does" output_ends_with_input
 # @behaviour Y21
 check "output closed by its reader: exit codes 1 and 3" output_closed

@@ -245,20 +245,20 @@ check "silent connections beside it" silent_crowd
 check "an address that does not answer before one that does" second_address
 if command -v nft >/dev/null && drop 2 input "meta l4proto udp" 2>/dev/null; then
 	check "UDP blocked at the end that listens" one_way
-	check "UDP blocked at the other end" other_way
+	slow check "UDP blocked at the other end" other_way
 	check "UDP blocked both ways" both_ways
 	check "long frames are dropped between" smaller_between
-	check "another subnet, and UDP is dropped" other_subnet
+	slow check "another subnet, and UDP is dropped" other_subnet
 	check "TCP is dropped" dropped_port
 else
 	skip "firewalls" "no nft(8) here, or a kernel without it"
 fi
-check "a rail with addresses of two subnets" wrong_subnet
+slow check "a rail with addresses of two subnets" wrong_subnet
 check "the MTUs differ" other_mtu
 check "no reply to ARP" no_arp
 check "no process listens" nothing_there
 check "another version" other_version version
-check "a peer on a busy host, whose second text is late" other_version late
+slow check "a peer on a busy host, whose second text is late" other_version late
 check "wrong bytes from the end that listens" hostile_server
 check "wrong bytes from clients" hostile_clients
 tap_end

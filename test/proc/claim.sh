@@ -228,11 +228,11 @@ check "a second process on an interface gets the name of the owner, and does no 
 # @behaviour T18
 check "net_af_xdp on an interface that net_af_packet has: the same" second_xdp
 # @behaviour T18
-check "a second memif client" memif_second client
+slow check "a second memif client" memif_second client
 # @behaviour T18
-check "a second memif server" memif_second server
+slow check "a second memif server" memif_second server
 # @behaviour T18
-check "two network namespaces: no conflict" other_namespace
+slow check "two network namespaces: no conflict" other_namespace
 # @behaviour T18
 check "a killed owner keeps nothing" after_a_kill
 if command -v python3 >/dev/null; then

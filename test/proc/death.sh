@@ -110,14 +110,14 @@ expect="died"
 # library
 check "server killed in a stream" victim KILL server -t tag_bw -s 64k -D 30 -f
 # @behaviour X10
-check "server killed in a ping-pong" victim KILL server -t tag_lat -s 8 -D 30 -f
+slow check "server killed in a ping-pong" victim KILL server -t tag_lat -s 8 -D 30 -f
 # @behaviour X10
 check "client killed in a stream" victim KILL client -t tag_bw -s 64k -D 30 -f
 # @behaviour X10
-check "client killed in a stream both ways" victim KILL client -t tag_bibw -s 1M -D 30 -f
+slow check "client killed in a stream both ways" victim KILL client -t tag_bibw -s 1M -D 30 -f
 expect="gave up: interrupted by signal 15"
-check "server interrupted" victim TERM server -t tag_bw -s 1k -D 30 -f
-check "client interrupted" victim TERM client -t tag_bw -s 1k -D 30 -f
+slow check "server interrupted" victim TERM server -t tag_bw -s 1k -D 30 -f
+slow check "client interrupted" victim TERM client -t tag_bw -s 1k -D 30 -f
 check "a waiting server ends by its signal" interrupted_code
 # @behaviour X10
 check "weft-cat: peer killed" cat_killed

@@ -182,16 +182,16 @@ helpers() {
 
 kind=switch
 if [ -x "$switch" ]; then
-	check "weft-switch starts" start_switch
+	start_switch || exit 1
 	# @behaviour R86: a killed process behind weft-switch is noticed within a second; a stopped
 	# one is not lost
 	check "weft-switch: a process is killed in a stream" killed_in_a_stream
 	# @behaviour R86
-	check "weft-switch: an idle process is killed" killed_while_idle
+	slow check "weft-switch: an idle process is killed" killed_while_idle
 	# @behaviour R86
 	check "weft-switch: a process that stops for 3 s is not lost" stopped
 	# @behaviour R86
-	check "weft-switch: killed behind a switch that was started again" \
+	slow check "weft-switch: killed behind a switch that was started again" \
 		killed_behind_the_next_switch
 	end_switch >/dev/null
 else
@@ -203,10 +203,10 @@ link rail0 9000 || exit 1
 # @behaviour R87
 check "af_packet: a process is killed in a stream" killed_in_a_stream
 # @behaviour R87
-check "af_packet: an idle process is killed" killed_while_idle
+slow check "af_packet: an idle process is killed" killed_while_idle
 # @behaviour R87
 check "af_packet: a process that stops for 3 s is not lost" stopped
-check "af_packet: the helper of a process ends with it" helper_ends
+slow check "af_packet: the helper of a process ends with it" helper_ends
 
 # with_key CASE: the same with sealed frames, whose keys change ten times a second.
 with_key() { WEFT_JOB_KEY=$dir/key WEFT_SEAL_REKEY=100ms "$1"; }
@@ -217,9 +217,9 @@ if "$info" -v | grep -q '^sealed frames.*libipsec'; then
 	# @behaviour R87
 	check "sealed, af_packet: a process is killed in a stream" with_key killed_in_a_stream
 	# @behaviour R87
-	check "sealed, af_packet: an idle process is killed" with_key killed_while_idle
+	slow check "sealed, af_packet: an idle process is killed" with_key killed_while_idle
 	# @behaviour R87
-	check "sealed, af_packet: a process that stops for 3 s is not lost" with_key stopped
+	slow check "sealed, af_packet: a process that stops for 3 s is not lost" with_key stopped
 else
 	skip "sealed, af_packet" "this build cannot seal"
 fi
@@ -247,11 +247,11 @@ if [ -e "$dir/key" ]; then
 	# within a second, too, also one of an ordinary user; a stopped one is not lost
 	check "sealed, udp: a process is killed in a stream" with_key killed_in_a_stream
 	# @behaviour R92
-	check "sealed, udp: an idle process is killed" with_key killed_while_idle
+	slow check "sealed, udp: an idle process is killed" with_key killed_while_idle
 	# @behaviour R92
 	check "sealed, udp: a process that stops for 3 s is not lost" with_key stopped
 	# @behaviour R92
-	check "sealed, udp: the helper of a process ends with it" with_key helper_ends
+	slow check "sealed, udp: the helper of a process ends with it" with_key helper_ends
 	if user_can_run; then
 		# @behaviour R92
 		check "sealed, udp: a process of an ordinary user is killed" \
@@ -287,7 +287,7 @@ if xdp_works "${server_run[@]}"; then
 	check "AF_XDP: a process is killed in a stream" killed_in_a_stream
 	xdp_is_free
 	# @behaviour R87
-	check "AF_XDP: a process that stops for 3 s is not lost" stopped
+	slow check "AF_XDP: a process that stops for 3 s is not lost" stopped
 else
 	skip "AF_XDP" "this kernel or machine can't do it"
 fi

@@ -96,16 +96,16 @@ check "repeated and reflected frames" attacked replay 1000 "seal_(replay|old)"
 # @behaviour Y65
 check "frames in a random order, and late ones" attacked reorder 10 drop.seal_old
 # @behaviour Y77
-check "truncated frames" attacked truncate 1000 "drop.(seal_tag|bad_length)"
+slow check "truncated frames" attacked truncate 1000 "drop.(seal_tag|bad_length)"
 # @behaviour Y66
 check "flipped bits of lane headers, hellos and bodies" attacked flip 1000 \
 	"(drop|seal).[a-z_]*"
 # @behaviour Y85
 check "flipped bits of the headers in front" attacked outer 1000 "(drop|seal).[a-z_]*"
 # @behaviour Y67
-check "frames with the numbers of another connection" attacked splice 1000 drop.seal_tag 2
+slow check "frames with the numbers of another connection" attacked splice 1000 drop.seal_tag 2
 # @behaviour Y78
-check "frames without the flag" attacked strip 1000 "drop.(unsealed|bad_message|bad_length)"
+slow check "frames without the flag" attacked strip 1000 "drop.(unsealed|bad_message|bad_length)"
 # @behaviour Y79
 check "an attacker that answers ARP for both ends" attacked arp 100 \
 	"(drop.seal_tag|seal.hello_mac)"

@@ -158,13 +158,13 @@ for server in sockets raw; do
 	# @behaviour R90: a lane over UDP sockets and a raw lane of another host carry messages, and
 	# the end of either process is noticed within a second
 	check "every size, MTU 1500, server: $server" sizes rail1500 10.99.1 $server
-	check "every size, MTU 9000, server: $server" sizes rail9000 10.99.2 $server
+	slow check "every size, MTU 9000, server: $server" sizes rail9000 10.99.2 $server
 	check "a killed server: $server" killed $server
 done
 if command -v nft >/dev/null && lossy 2>"$dir/ip.log"; then
 	# @behaviour R90
 	check "every hundredth frame lost, server: sockets" sizes_with_loss sockets
-	check "every hundredth frame lost, server: raw" sizes_with_loss raw
+	slow check "every hundredth frame lost, server: raw" sizes_with_loss raw
 else
 	skip "lost frames" "no bridge or nft(8) here, or a kernel without them"
 fi
@@ -172,10 +172,10 @@ if [ -e /proc/sys/net/ipv6 ] && link six 1500 &&
 	ip -n "${ns[0]}" addr add fd00:98::1/64 dev six nodad &&
 	ip -n "${ns[1]}" addr add fd00:98::2/64 dev six nodad; then
 	check "IPv6, server: sockets" over_ipv6 sockets
-	check "IPv6, server: raw" over_ipv6 raw
+	slow check "IPv6, server: raw" over_ipv6 raw
 	if "$info" -v | grep -q '^sealed frames.*libipsec'; then
 		(umask 077 && head -c 32 /dev/urandom >"$dir/key")
-		check "IPv6, sealed, server: sockets" sealed_over_ipv6 sockets
+		slow check "IPv6, sealed, server: sockets" sealed_over_ipv6 sockets
 		check "IPv6, sealed, server: raw" sealed_over_ipv6 raw
 	else
 		skip "IPv6, sealed" "this build cannot seal"

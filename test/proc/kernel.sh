@@ -164,11 +164,11 @@ if command -v tshark >/dev/null; then
 else
 	skip "a sniffer sees the tag on every frame" "tshark is not installed"
 fi
-check "different VLANs do not meet, and the error says so" vlans_differ 5 6
-check "a VLAN at one end only does not meet, and the error says so" vlans_differ 5 ''
+slow check "different VLANs do not meet, and the error says so" vlans_differ 5 6
+slow check "a VLAN at one end only does not meet, and the error says so" vlans_differ 5 ''
 check "through a router, a stream" routed tag_bw
 check "through a router, ping-pong" routed tag_lat
-check "through a router outside the prefix" routed_on_link
+slow check "through a router outside the prefix" routed_on_link
 check "the router has passed them on" through_the_router
 # @behaviour X8
 check "another network without a gateway: a sentence" without_gateway
@@ -182,7 +182,7 @@ if xdp_works; then
 	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 \
 		"dpdk:0 cannot be opened: .*does not take receive queue"
 	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V
-	check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
+	slow check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
 	if command -v taskset >/dev/null; then
 		check "AF_XDP: --sleep: frames wake, on one core" xdp_wakes
 	else

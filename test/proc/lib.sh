@@ -52,12 +52,28 @@ what_went_wrong() {
 	done
 }
 
+# slow COMMAND...: the cases of this command are those of the nightly set; no other case needs them.
+# TEST_CASES=short leaves them out, TEST_CASES=slow runs them alone.
+slow() {
+	# shellcheck disable=SC2034 # for in_set
+	local is_slow=1
+	"$@"
+}
+
+in_set() {
+	case ${TEST_CASES:-} in
+	short) [ -z "${is_slow:-}" ] ;;
+	slow) [ -n "${is_slow:-}" ] ;;
+	esac
+}
+
 # check NAME COMMAND...: one case; it passes when the command does. What went wrong is shown. These
 # are real processes on a machine that may be busy: cases wait for what they need to see
 # (until_said, start_client) and never for a time in which it should have happened.
 check() {
 	local name=$1
 	shift
+	in_set || return 0
 	tap=$((tap + 1))
 	if "$@" >"$dir/check.log" 2>&1; then
 		echo "ok $tap - $name"
@@ -69,6 +85,7 @@ check() {
 }
 
 skip() {
+	in_set || return 0
 	tap=$((tap + 1))
 	echo "ok $tap - $1 # SKIP $2"
 }

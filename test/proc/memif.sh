@@ -249,10 +249,10 @@ squatter_gets_nothing() {
 		grep -q "is refused as a peer" "$dir/client.err"
 }
 
-check "15 clients one after the other" one_after_the_other
+slow check "15 clients one after the other" one_after_the_other
 check "killed clients at any time of their lives" killed_clients
-check "a server stopped for 3 s in a handshake goes on with it" stopped_server_waits_for
-check "clients that die while the server is stopped" stopped_server_survives
+slow check "a server stopped for 3 s in a handshake goes on with it" stopped_server_waits_for
+slow check "clients that die while the server is stopped" stopped_server_survives
 check "a killed server's socket is used again" dead_servers_socket
 check "a living server's socket is not" living_servers_socket
 port_of=([server]=own [client]=own)
@@ -263,7 +263,7 @@ check "own ports: clients that die while the server is stopped" stopped_server_s
 check "own ports: a killed server's socket is used again" dead_servers_socket
 check "own ports: a living server's socket is not" living_servers_socket
 port_of=([server]=own [client]=pmd)
-check "clients of net_memif, killed at any time, at a server's own port" killed_clients
+slow check "clients of net_memif, killed at any time, at a server's own port" killed_clients
 check "the socket of a killed own server, with a client of net_memif" dead_servers_socket
 port_of=([server]=pmd [client]=own)
 check "clients with own ports, killed at any time, at a server of net_memif" killed_clients

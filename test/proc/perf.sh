@@ -258,7 +258,7 @@ last_lines() {
 
 check "-D is a deadline" deadline
 check "-D is a deadline when the server stalls" deadline_of_a_stall
-check "-R: the server sends" reverse
+slow check "-R: the server sends" reverse
 check "--json: objects that add up" json_lines 1
 check "-P: several connections" several_connections
 # @behaviour T17: the last lines contain the retransmissions of each lane
@@ -275,14 +275,15 @@ check "tag_sync_lat: every byte" perf_pair 2 -t tag_sync_lat -s 0,8,4k,256k,2M -
 check "tag_bw: all sizes over two lanes, every byte" perf_pair 2 -t tag_bw -s 1:4M -n 100 -w 2 -f \
 	-V -v
 check "tag_bw: no message came wrong" nothing_wrong
-check "tag_bw: unexpected, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 200 -w 2 -f -V -U
+slow check "tag_bw: unexpected, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 200 -w 2 \
+	-f -V -U
 check "tag_bw: both lanes carry a large message" both_lanes_carry
 check "tag_bibw: every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 200 -w 2 -f -V
 check "tag_bw: a window of one and of a thousand" perf_pair 1 -t tag_bw -s 64 -n 5000 -O 1000 -f -V
-check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -z
-check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V \
+slow check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -z
+slow check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V \
 	-S MULTI_EAGER_LIMIT=0
-check "a line per second" line_per_second
+slow check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
 check "the table as CSV" table_csv
 check "several tests over one connection: a row for each test and size" several
@@ -297,8 +298,9 @@ check "raw_bw" perf_pair 1 -t raw_bw -s 64k -n 1000 -f -v
 check "am_lat: every byte" whole am_lat 0,1,255,8k,64k,1M
 check "am_bw: every byte" whole am_bw 0,1,255,8k,64k,1M
 check "am_bw: short ones at once" am_way 64 eager/short
-check "am_bw: long ones by rendezvous" am_way 1M rndv/pull
-check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k -n 3000 \
+slow check "am_bw: long ones by rendezvous" am_way 1M rndv/pull
+slow check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k \
+	-n 3000 \
 	-O 1000 -f -V -z
 check "put_lat: every byte" whole put_lat 1,8,9,8k,64k,1M
 check "put_bw: every byte of every put" whole put_bw 1,8,9,8k,64k,1M
@@ -306,8 +308,8 @@ check "get_lat: every byte" whole get_lat 1,8,9,8k,64k,1M
 check "get_bw: every byte" whole get_bw 1,8,9,8k,64k,1M
 check "fadd_lat: what it returns, and the sum" whole fadd_lat 4,8
 check "cswap_lat: what it returns, and the last value" whole cswap_lat 4,8
-check "put_bw, registered memory" perf_pair 2 -t put_bw -s 64,1M -n 100 -f -V -z
-check "get_bw, registered memory" perf_pair 2 -t get_bw -s 64,1M -n 100 -f -V -z
+slow check "put_bw, registered memory" perf_pair 2 -t put_bw -s 64,1M -n 100 -f -V -z
+slow check "get_bw, registered memory" perf_pair 2 -t get_bw -s 64,1M -n 100 -f -V -z
 check "put_lat: half round trips" figure put_lat
 check "get_lat: whole operations" figure get_lat
 check "fadd_lat: whole operations" figure fadd_lat

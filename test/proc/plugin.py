@@ -230,8 +230,9 @@ def main():
         sys.exit(77)
     prepare()
     tap.run([both_loaded_as_meant] + [traffic(*t) for t in lua_test.TRAFFIC] +
-            [losses_of_both_hosts, malformed_frames, frames_that_the_capture_has_cut,
-             credit_that_is_spent, message_records, messages_of_roce])
+            [tap.slow(traffic(*t)) for t in lua_test.TRAFFIC_SLOW] +
+            [losses_of_both_hosts, malformed_frames, tap.slow(frames_that_the_capture_has_cut),
+             tap.slow(credit_that_is_spent), message_records, messages_of_roce])
 
 
 if __name__ == '__main__':

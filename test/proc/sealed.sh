@@ -221,12 +221,12 @@ for mode in encrypt auth; do
 done
 if python3 -c 'import cryptography' 2>/dev/null; then
 	check "another reader opens all frames of packet sockets" opens packet SEAL=encrypt
-	check "another reader opens all frames of UDP sockets, auth" opens udp SEAL=auth
+	slow check "another reader opens all frames of UDP sockets, auth" opens udp SEAL=auth
 	# @behaviour Y86
 	check "further lanes, and one that is back, have keys of the first one" rail_returns
 fi
 check "weft-dump opens a capture with the key log" key_log packet SEAL=encrypt
-check "weft-dump opens a capture over changes of the keys" key_log udp \
+slow check "weft-dump opens a capture over changes of the keys" key_log udp \
 	"SEAL=auth SEAL_REKEY=100ms"
 check "another key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_JOB_KEY=$dir/other" \
 	"does not have this job key: give both the same WEFT_JOB_KEY" \

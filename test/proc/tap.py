@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests that are functions: run() runs them and prints TAP."""
+"""Tests that are functions: run() runs them and prints TAP. With TEST_CASES=short it leaves out
+the slow ones, which are of the nightly set; with TEST_CASES=slow it runs these alone."""
 
+import os
 import sys
+
+CASES = os.environ.get('TEST_CASES')
+
+
+def slow(test):
+    test.slow = True
+    return test
 
 
 def run(tests):
     failed = 0
+    if CASES in ('short', 'slow'):
+        tests = [t for t in tests if getattr(t, 'slow', False) == (CASES == 'slow')]
     for number, test in enumerate(tests, 1):
         try:
             test()

@@ -354,14 +354,14 @@ spoofed() {
 
 check "every size over one rail, MTU 9000" all_sizes udp:rail0
 if [ -e /proc/sys/net/ipv6 ] && ipv6_rail 2>/dev/null; then
-	check "every size over IPv6" all_sizes udp:six
+	slow check "every size over IPv6" all_sizes udp:six
 	check "a capture over IPv6" captured_over_ip6
-	check "every size over IPv6 and IPv4" sizes "udp:six;udp:rail0" 8,64k,1M 10
+	slow check "every size over IPv6 and IPv4" sizes "udp:six;udp:rail0" 8,64k,1M 10
 	# @behaviour R85
 	check "a killed process over IPv6" killed udp:six 64k
 	# @behaviour R88: datagrams from forged IPv6 addresses without number neither end nor stop a
 	# connection over UDP sockets, nor keep a client out
-	check "forged IPv6 addresses without number" spoofed
+	slow check "forged IPv6 addresses without number" spoofed
 	check "two processes of one host, over IPv6" one_host udp:six
 	check "an IPv6 address of another interface" refused udp:six,ip=fd00:99::7 \
 		"is not an address of this"
@@ -369,7 +369,7 @@ else
 	skip "IPv6" "the kernel has no IPv6"
 fi
 check "two rails carry a large message" two_rails_carry
-check "remote memory over two rails" remote_memory
+slow check "remote memory over two rails" remote_memory
 if [ -e /dev/net/tun ] && command -v python3 >/dev/null; then
 	check "loss, duplicates, disorder" bad_network udp:bad
 	check "loss on one of two rails" bad_network "udp:bad;udp:rail0"
@@ -380,13 +380,13 @@ check "a rail goes down and comes back under a stream" rail_dies
 # @behaviour R85
 check "a killed process over one rail" killed udp:rail0 64k
 # @behaviour R85
-check "a killed process over two rails" killed "udp:rail0;udp:rail1" 1M
+slow check "a killed process over two rails" killed "udp:rail0;udp:rail1" 1M
 # @behaviour R85
 check "a process that stops for 3 s is not lost" stopped
 check "a process sleeps and is woken" sleeps
 check "captures of both ends" captured
 check "ports of a range" ports_in_range
-check "three pairs of processes over one interface" three_pairs
+slow check "three pairs of processes over one interface" three_pairs
 check "two processes of one host, over its interface" one_host udp:rail0
 check "two processes of one host, over loopback" one_host udp:lo
 check "a peer behind a router" through_a_router

@@ -263,7 +263,7 @@ ipv6_router_reports() {
 if [ -e /proc/sys/net/ipv6 ] && link six 1500; then
 	# @behaviour R89
 	check "IPv6 alone, as Wireshark reads it" ipv6_alone
-	check "IPv6 alone, in a VLAN" ipv6_alone ,vlan=7
+	slow check "IPv6 alone, in a VLAN" ipv6_alone ,vlan=7
 	check "IPv6 alone, addresses from the MAC" ipv6_pair "dpdk:0,ip=fe80::/64" \
 		"dpdk:0,ip=fe80::/64" -t tag_bw -s 8,64k -n 100 -f -V
 	check "IPv6 through a router" ipv6_through_a_router
@@ -275,8 +275,8 @@ else
 fi
 check "tag_lat: all sizes over two rails, every byte" perf_pair 2 -t tag_lat -s 1:1M -n 20 -w 2 -f \
 	-V
-check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 -w 2 \
-	-f -V
+slow check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 \
+	-w 2 -f -V
 check "tag_bibw: sizes over two rails, every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 50 \
 	-w 2 -f -V
 check "own ethertype instead of UDP" own_ethertype
@@ -286,12 +286,12 @@ check "CRC32C over every frame" perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V -S C
 check "MTU 1500 at one end, 9000 at the other" mtus_differ
 # @behaviour X24: a veth whose other end has a smaller MTU
 check "ports of a bridge with a smaller MTU" bridged_with_smaller_mtu
-check "weft-cat: a file" cat_file
+slow check "weft-cat: a file" cat_file
 check "server killed in a stream" server_killed
 # @behaviour X4
 check "link down: a sentence" link_down
 check "link down for 1 s in a stream of 64 KiB: nothing is lost" link_flaps 64k
-check "link down for 1 s in a stream of 64 B: nothing is lost" link_flaps 64
+slow check "link down for 1 s in a stream of 64 B: nothing is lost" link_flaps 64
 # @behaviour X4
 check "link down for good in a stream: a sentence in time" link_lost
 for test in raw_lat raw_bw; do

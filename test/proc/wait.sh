@@ -107,7 +107,7 @@ idles() {
 # streams lose nothing
 check "veth: two processes on one core answer each other soon" answers_soon veth tag_lat
 # @behaviour T38
-check "veth: active messages, too" answers_soon veth am_lat
+slow check "veth: active messages, too" answers_soon veth am_lat
 # @behaviour T38
 check "veth: a stream, every byte" streams veth tag_bw
 # @behaviour T44: measurement: a waiting process takes 1 % of a CPU at most
@@ -115,9 +115,9 @@ check "veth: a waiting process takes 1 % of a CPU at most" idles veth
 # @behaviour T38
 check "memif: two processes on one core answer each other soon" answers_soon memif tag_lat
 # @behaviour T38
-check "memif: active messages, too" answers_soon memif am_lat
+slow check "memif: active messages, too" answers_soon memif am_lat
 # @behaviour T38
-check "memif: a stream, every byte" streams memif tag_bw
+slow check "memif: a stream, every byte" streams memif tag_bw
 # @behaviour T44
 check "memif: a waiting process takes 1 % of a CPU at most" idles memif
 [ ! -s "$dir/figures" ] || sed 's/^/# /' "$dir/figures"

@@ -307,15 +307,15 @@ check "messages without a receive are named" unexpected_messages
 # @behaviour T47
 check "a threshold that the model would place elsewhere is named" wrong_threshold
 # @behaviour T47
-check "a port that wakes no sleeping program is named" lost_wake_up
+slow check "a port that wakes no sleeping program is named" lost_wake_up
 # @behaviour T47
 check "a slow rail is named" slow_rail
 # @behaviour T47
-check "a path that loses everything is named" dead_path
+slow check "a path that loses everything is named" dead_path
 # @behaviour T47
 check "a process without work has nothing to send" nothing_to_send
 # @behaviour T47
-check "a peer that did not poll is named" peer_without_cpu
+slow check "a peer that did not poll is named" peer_without_cpu
 if unshare -m true 2>/dev/null; then
 	# @behaviour T47
 	check "counters of RoCE devices that grow are named" roce_counters

@@ -287,7 +287,7 @@ sealed_by_hydra() {
 check "sealed frames, with a key that weft-mpirun hands to both hosts" sealed
 nsenter -t "${apart_pid[1]}" -m mount -o remount,rw /dev/shm
 if command -v mpiexec.hydra >/dev/null; then
-	check "sealed frames, with a key for both hosts of a Hydra job" sealed_by_hydra --seal
+	slow check "sealed frames, with a key for both hosts of a Hydra job" sealed_by_hydra --seal
 fi
 [ ${#apart_pid[@]} = 0 ] || kill "${apart_pid[@]}"
 apart_pid=()
@@ -297,11 +297,11 @@ check "ranks of a host over shared memory, hosts over the switches" shared_memor
 check "sends leave in their calls, for the other host" without_further_calls
 if command -v nft >/dev/null && lose 0 2>/dev/null; then
 	ip netns exec "${ns[0]}" nft delete table netdev weft
-	check "lost frames of a rank without further calls" without_further_calls_over_loss
+	slow check "lost frames of a rank without further calls" without_further_calls_over_loss
 else
 	skip "lost frames of a rank without further calls" "no nftables with egress hooks here"
 fi
-check "all over the switches" switch_alone
-check "one address for all ranks of a host" one_address
+slow check "all over the switches" switch_alone
+slow check "one address for all ranks of a host" one_address
 check "a rank of the other host dies" dies
 tap_end

@@ -303,9 +303,9 @@ check "without Weft's library there is no provider, and the others are there" no
 check "weft-mpirun, as it is installed" wrapped
 check "what weft-mpirun --env prints" by_variables
 check "messages from one to another" all_right p2p
-check "the same with a thread for progress" thread_all_right
+slow check "the same with a thread for progress" thread_all_right
 # @behaviour E1
-check "many messages before their receives" many_unexpected
+slow check "many messages before their receives" many_unexpected
 # @behaviour E1
 check "messages that fill the memory for them" little_memory
 check "it is the provider that carries them" nothing_else
@@ -321,14 +321,14 @@ check "a rank that computes" all_right compute
 check "a rank that dies" dies
 check "a rank that dies in MPI_Init()" dies_early
 check "two jobs at a time" two_jobs
-check "hpcc, verified" hpcc_verified
+slow check "hpcc, verified" hpcc_verified
 check "a misspelt variable is named once" misspelt
 check "a wrong value is named" wrong_value
 check "no such lane" no_lane
 check "hints that can't be served" unfit
 check "ranks of two versions" other_version
 if unshare --user --net true 2>/dev/null; then
-	check "an unprivileged container" in_container
+	slow check "an unprivileged container" in_container
 else
 	skip "an unprivileged container" "no user namespaces"
 fi
