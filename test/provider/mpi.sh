@@ -195,7 +195,7 @@ two_jobs() {
 	pid=$!
 	mpi 2 "$public/mpi_ranks" coll || rc=1
 	wait $pid || rc=1
-	cat "$dir/other.out" "$dir/mpi.out"
+	cat "$dir/other.out" "$dir/mpi.out" "$dir/mpi.err"
 	[ $rc = 0 ] && grep -q " 0 errors" "$dir/other.out" && grep -q " 0 errors" "$dir/mpi.out"
 }
 
