@@ -8,8 +8,9 @@
  *	seal/exchange.c  Noise_NNpsk0_25519_AESGCM_SHA256; HELLO and HELLO_ACK: their bytes, their
  *	                 validation, the key schedule; keys of the further lanes of endpoints; the
  *	                 two messages by which a listener gives its address
- *	seal/seal.c      AES-128-GCM of frames, which is libipsec-mb's; a connection: numbers,
- *	                 nonces, keys and their rotation, the window of numbers that have arrived
+ *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
+ *	seal/seal.c      a connection: numbers, nonces, keys and their rotation, the window of
+ *	                 numbers that have arrived
  *
  * Nothing here reads a clock or makes random bytes: both are arguments, so that the simulator can
  * run it. base/secret.h has the memory for keys, and the file of the job key.
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "seal/cipher.h"
 #include "seal/exchange.h"
 #include "weft_build.h"
 
@@ -36,72 +38,6 @@
  * A connection belongs to one thread at a time. Sealing and opening neither allocate nor read a
  * clock; a frame with which the peer's key changes allocates inside libcrypto.
  */
-
-/* ------------------------------------------------------------------ AES-128-GCM of frames */
-
-/*
- * AES-128-GCM of frames, by libipsec-mb: for a frame of 64 bytes its calls cost a quarter of
- * libcrypto's. Nothing here allocates but weft_cipher_create().
- */
-
-#define WEFT_CIPHER_KEY_LEN 16u
-#define WEFT_CIPHER_NONCE_LEN 12u
-#define WEFT_CIPHER_TAG_LEN 16u
-
-/** The functions for this processor. Constant after its creation, so threads may share it. */
-struct weft_cipher;
-
-/** An expanded key. Its size depends on the library's major version. */
-struct weft_cipher_key {
-	uint8_t bytes[WEFT_BUILD_CIPHER_KEY];
-} __attribute__((aligned(64)));
-
-/** A contiguous part of a body. @p in and @p out are the same, or do not overlap. */
-struct weft_cipher_seg {
-	const uint8_t *in;
-	uint8_t *out; /**< not used by weft_cipher_auth() */
-	size_t len;
-};
-
-/**
- * @param why  on error: the reason and the remedy
- * @return NULL: the processor has no AES instructions, or no memory
- */
-struct weft_cipher *weft_cipher_create(char *why, size_t why_len);
-void weft_cipher_destroy(struct weft_cipher *c);
-
-/** "AES-128-GCM, libipsec-mb 1.3.0, AVX2", for reports. */
-const char *weft_cipher_name(const struct weft_cipher *c);
-
-void weft_cipher_expand(const struct weft_cipher *c, const uint8_t key[WEFT_CIPHER_KEY_LEN],
-			struct weft_cipher_key *out);
-
-/** Encrypt the segments. The tag covers @p aad and the result. @p aad_len > 0 */
-void weft_cipher_seal(const struct weft_cipher *c, const struct weft_cipher_key *key,
-		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
-		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
-		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
-
-/**
- * Decrypt the segments and compute the tag that they should have. The caller compares the tag with
- * weft_cipher_tag_equal() before it uses a byte.
- */
-void weft_cipher_open(const struct weft_cipher *c, const struct weft_cipher_key *key,
-		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
-		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
-		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
-
-/** The tag of @p aad and the segments, which stay as they are. */
-void weft_cipher_auth(const struct weft_cipher *c, const struct weft_cipher_key *key,
-		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
-		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
-		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
-
-/** In a time that does not depend on the bytes. */
-bool weft_cipher_tag_equal(const uint8_t a[WEFT_CIPHER_TAG_LEN],
-			   const uint8_t b[WEFT_CIPHER_TAG_LEN]);
-
-/* ------------------------------------------------------------------ sealed */
 
 /** The lane header with the frame number behind it: contiguous in each frame. */
 #define WEFT_SEALED_HEAD 50u
