@@ -23,9 +23,10 @@
 # After the build "processes" (proc) runs alone, since two polling ends take many times as long
 # where other processes use the cores. Then "guests", one after the other, and "logic" (unit, sim,
 # and the tests of proc that hardly poll) run in parallel. In all of this time "tools" and "threads"
-# use the processor time that the others leave. The output of a step is printed in one piece at its
-# end. An interrupted or killed run ends all processes that it started. A run of merge ends after
-# 85 minutes at most; tests that have not ended by then are failed tests.
+# use the processor time that the others leave; their tests wait until proc has ended. The output of
+# a step is printed in one piece at its end. An interrupted or killed run ends all processes that it
+# started. A run of merge ends after 85 minutes at most; tests that have not ended by then are
+# failed tests.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -319,6 +320,7 @@ tools_sanitized() {
 	step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
 		-Dwerror=false -Db_pch=true -- "${programs[@]}" || return 0
+	await_processes
 	if in_set merge; then
 		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
 		step "sim, sanitized" suites asan-sim "$san" $((2 * times)) sim -slow
@@ -340,6 +342,7 @@ tools_threads() {
 		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
 		-Dc_args='-g1 -Wno-tsan' -Ddpdk=disabled -Droce=disabled \
 		-- threads bare || return 0
+	await_processes
 	step "threads, and what sees that DPDK is not there" suites tsan "$tsan" \
 		$((10 * times)) threads bare -- \
 		env TSAN_OPTIONS=die_after_fork=0 setarch -R
@@ -386,10 +389,12 @@ if [ -f "$work/built" ]; then
 	if in_set merge nightly; then
 		part processes "${arguments[@]}"
 		part_wait processes
+		touch "$work/no-processes"
 		part guests "${arguments[@]}"
 	fi
 	part logic "${arguments[@]}"
 fi
+touch "$work/no-processes"
 part_wait
 
 printf '\n   all in all: %d s\n' $((SECONDS - begin))
