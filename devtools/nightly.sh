@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. An idle machine takes about 6 hours for all of
-# them; the times are upper estimates for 2 cores.
+# The checks that take too long for each change. The times are estimates for 2 idle cores, 7.5
+# hours in all; most of the steps have run alone, never all of them in one run.
 #
 #	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
 #
