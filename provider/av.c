@@ -664,7 +664,7 @@ static struct fi_ops av_fi_ops = {
 };
 
 static struct fi_ops_av av_ops = {
-	/* Sets of addresses are not supported. */
+	/* The size ends before av_set: sets of addresses are not supported. */
 	.size = offsetof(struct fi_ops_av, av_set),
 	.insert = av_insert,
 	.insertsvc = av_insertsvc,

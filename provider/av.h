@@ -47,7 +47,7 @@ struct wfi_peer {
 	uint64_t id; /**< id of its worker */
 	unsigned int refs;
 	int status;         /**< the error by which it has died, negative; 0: it has not died */
-	bool introduce;     /**< each connection begins with this process's address */
+	bool introduce;     /**< each connection's first message is this process's address */
 	struct weft_ep *ep; /**< the connection; NULL: there is none now */
 	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
 	uint8_t length;
@@ -80,8 +80,8 @@ static inline int wfi_peer_connect(struct wfi_peer *peer)
 }
 
 /**
- * Get Weft's remote key for @p key. The peer must be connected. It owns the remote key, which is
- * valid until the next call, or until the connection ends. Locked.
+ * Get Weft's remote key for @p key. The peer must be connected. @p peer owns the remote key, which
+ * is valid until the next call, or until the connection ends. Locked.
  * @return 0; -FI_EAGAIN: there is no memory; or another negative libfabric error
  */
 int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
@@ -142,7 +142,7 @@ struct wfi_av {
 	size_t count, size; /**< end of the used entries; number of entries */
 	struct wfi_av_entry *entries;
 	size_t hash_size;
-	uint32_t *hash; /**< index + 1, by worker and number; 0: free; UINT32_MAX: removed */
+	uint32_t *hash; /**< index + 1, by worker id and number; 0: free; UINT32_MAX: removed */
 };
 
 int wfi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

@@ -124,7 +124,7 @@ static void give_address(struct wfi_cq *cq, struct fi_cq_err_entry *buf, void *a
 
 	free(cq->address);
 	cq->address = address;
-	/* Applications of interfaces before 1.5 leave err_data and err_data_size unset. */
+	/* For interfaces before 1.5 err_data and err_data_size are not an input. */
 	if (cq->domain->api_version >= FI_VERSION(1, 5) && buf->err_data_size > 0 &&
 	    buf->err_data) {
 		if (length > buf->err_data_size)
@@ -514,7 +514,7 @@ int wfi_cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return -FI_ENOMEM;
-	/* fi_cntr_wait() sleeps on it with any wait object. */
+	/* fi_cntr_wait() sleeps on these descriptors, also with FI_WAIT_NONE. */
 	rc = wfi_wait_open(&cntr->wait);
 	if (rc < 0) {
 		free(cntr);
@@ -653,7 +653,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 
 	wfi_lock_any();
 	for (;;) {
-		wfi_progress(); /* a worker with events could not be armed */
+		wfi_progress(); /* a worker with events cannot be armed for the sleep below */
 		n = rc < 0 ? rc : event_take(eq, event, buf, length, flags);
 		left = wfi_deadline_left(&deadline);
 		if (n != -FI_EAGAIN || left == 0)

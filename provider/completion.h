@@ -30,7 +30,7 @@ struct wfi_completion {
 struct wfi_cq {
 	struct fid_cq cq;
 	struct wfi_domain *domain;
-	unsigned int refs; /**< directions of endpoints that are bound to it */
+	unsigned int refs; /**< number of directions of endpoints that are bound to it */
 	enum fi_cq_format format;
 	enum fi_wait_obj wait_obj;
 	bool wait_threshold;
@@ -90,7 +90,7 @@ int wfi_cq_trywait(struct wfi_cq *cq);
 struct wfi_cntr {
 	struct fid_cntr cntr;
 	struct wfi_domain *domain;
-	/** kinds of operations of endpoints, and memory regions, that are bound to it */
+	/** number of bindings: a memory region, or one kind of operation of an endpoint */
 	unsigned int refs;
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
@@ -125,7 +125,7 @@ struct wfi_event;
 
 struct wfi_eq {
 	struct fid_eq eq;
-	unsigned int refs;       /**< address vectors and endpoints */
+	unsigned int refs;       /**< number of address vectors and endpoints */
 	unsigned int generation; /**< generation of the process that opened it */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;

@@ -164,7 +164,7 @@ static void unbind(struct wfi_ep *ep)
 
 /* ------------------------------------------------------------------ receives */
 
-/* Drop messages that are not received; their senders get success. */
+/* Drop messages that have arrived and are not received; their sends count as delivered. */
 static void drop_messages(const struct wfi_ep *ep)
 {
 	struct weft_op_params params = {.size = sizeof(params)};
@@ -225,7 +225,7 @@ static int srx_join(struct wfi_ep *srx, const struct wfi_ep *ep)
 	return 0;
 }
 
-/* The last endpoint leaves with the queue, so receives that are posted end without a completion. */
+/* The completion queue is the endpoints': after the last one, receives end without a completion. */
 static void srx_leave(struct wfi_ep *srx)
 {
 	if (--srx->enabled_users > 0)

@@ -279,8 +279,9 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, 
 }
 
 /*
- * libfabric unloads the object afterwards, so no thread may run its code. The last domain that
- * closes joins the thread, but an application may end without closing anything.
+ * libfabric unloads the shared object after this call, so no thread may run its code. The last
+ * domain that closes joins the thread that enables alone mode, but an application may end without
+ * closing anything.
  */
 static void cleanup(void)
 {

@@ -249,8 +249,9 @@ int wfi_info_key(const struct fi_info *info, const uint8_t **key)
 
 /*
  * The requested capabilities, and those without cost. If none was requested, FI_SOURCE and
- * FI_DIRECTED_RECV are added. If no primary one was requested, all are added; but no remote memory
- * with FI_MR_BASIC, and nothing else with FI_FENCE. Without a direction there are all directions.
+ * FI_DIRECTED_RECV are added. If no primary one was requested, all primary ones are added: with
+ * FI_MR_BASIC all but remote memory, with FI_FENCE only remote memory. If no direction was
+ * requested, all are added.
  */
 static uint64_t caps_for(const struct fi_info *hints)
 {
@@ -462,7 +463,7 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		hints = NULL;
 		node = service = NULL;
 	}
-	/* What is not offered costs no look-up of a name. */
+	/* Hints are checked first: if they are refused, no name is resolved. */
 	what = lacks(hints, flags, progress);
 	if (!what && service && !node && !source)
 		what = "a service without a node to connect to";

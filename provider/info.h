@@ -34,7 +34,7 @@
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define WFI_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
-/* Flags of calls that have flags. */
+/* Flags that fi_sendmsg() and fi_tsendmsg() accept. */
 #define WFI_SEND_FLAGS (WFI_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
 
 /* Messages from one endpoint to another match in the order of their sends. */
@@ -56,8 +56,8 @@
  */
 #define WFI_ENDPOINTS 256
 /*
- * In bytes: the least size that an endpoint has, and the largest that it may request. Open MPI
- * injects all messages up to the endpoint's size, which costs a copy of each.
+ * Bytes of the largest message that an endpoint can inject: the least and the greatest value.
+ * Open MPI injects all messages up to the endpoint's value, which costs a copy of each.
  */
 #define WFI_INJECT_SIZE 4096
 #define WFI_INJECT_MAX 16384

@@ -107,7 +107,7 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 		return 0;
 	/*
 	 * Messages that the process has sent may still be in the lanes. If one of them has ended
-	 * the operation, its endpoint is NULL.
+	 * the operation, op->ep is NULL.
 	 */
 	wfi_progress_all();
 	if (!op->ep)

@@ -14,8 +14,9 @@
 
 /*
  * Messages, tagged or not. A receiver is an endpoint with receives of its own, or a shared receive
- * context. It has a channel of Weft for each kind, so messages of different kinds, or to different
- * receivers, never match the same receive. On the channel of untagged messages every tag is 0.
+ * context. Each receiver has one channel of Weft for tagged messages and one for untagged ones. So
+ * messages of different kinds, or to different receivers, never match the same receive. On the
+ * channel of untagged messages every tag is 0.
  */
 
 /**

@@ -221,7 +221,7 @@ int wfi_name_listen(const void *name, struct wfi_name_server **server)
 	FI_WARN(&wfi_provider, FI_LOG_EP_CTRL, "the endpoint cannot listen on %s port %u: %s\n",
 		p.host, p.port, strerror(-rc));
 	wfi_name_close(s);
-	/* Programs with another exchange of addresses may have one port for all processes. */
+	/* A program that exchanges addresses otherwise may give all its processes one port. */
 	return rc == -EADDRINUSE ? 0 : rc;
 }
 

@@ -3,7 +3,8 @@
  * @file provider/name.h
  * Endpoints by node and service: fi_getinfo() makes such an address, which contains an IP address
  * and a TCP port. The process of an endpoint with such a source address listens on that port, and
- * sends the address of fi_getname(). Inserting the address into an address vector fetches it.
+ * sends clients the address that fi_getname() returns. When an application inserts an address with
+ * node and service into an address vector, the provider fetches the address of fi_getname().
  *
  * Addresses have FI_NAME_MAX bytes. The exchange: the client sends WFI_NAME_GREETING, the server
  * sends an address and closes.

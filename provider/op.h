@@ -36,7 +36,7 @@ struct wfi_ep {
 	struct wfi_domain *domain;
 	struct wfi_av *av;
 	struct wfi_eq *eq;
-	struct wfi_name_server *server; /**< of its source address; NULL = none */
+	struct wfi_name_server *server; /**< sends its address to TCP clients (name.h); or NULL */
 	struct wfi_half tx, rx;
 	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;
@@ -56,7 +56,7 @@ struct wfi_ep {
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
 	struct wfi_stx *stx;
 	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
-	/** of a shared receive context: its endpoints, and those of them that are enabled */
+	/** of a shared receive context: number of its endpoints, and of those that are enabled */
 	unsigned int users, enabled_users;
 };
 
@@ -167,8 +167,9 @@ static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t 
 }
 
 /**
- * Flags of a call that copies the data and reports only errors. A counter counts the operation at
- * the completion level of the endpoint's default flags: MPICH and OpenSHMEM wait for that count.
+ * Flags of a call that copies the data and reports only errors. A bound counter counts the
+ * operation at the completion level of the endpoint's default flags: MPICH and OpenSHMEM wait for
+ * that count.
  * @param cntr  of the operation's kind; NULL = none
  */
 static inline uint64_t wfi_inject_flags(const struct wfi_ep *ep, const struct wfi_cntr *cntr)
@@ -285,9 +286,9 @@ void wfi_op_sent(struct wfi_op *op, int status);
 /** Report a receive that has ended, or a message in a buffer for several messages. Locked. */
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
 /**
- * Enter the source into a completion that is a success. If the address vector lacks the source, it
- * is FI_ADDR_NOTAVAIL. With FI_SOURCE_ERR the completion then becomes an error with the source's
- * address, if wfi_sender_addr() knows that. Locked.
+ * Enter the source into a completion that is a success: FI_ADDR_NOTAVAIL if the address vector
+ * lacks it. With FI_SOURCE_ERR the completion then becomes an error with the source's address, if
+ * wfi_sender_addr() has that. Locked.
  */
 void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
 		   uint16_t source_channel);
@@ -304,8 +305,8 @@ int wfi_op_undo(struct wfi_op *op);
 /** Is there a posted receive from this process only? Locked. */
 bool wfi_ops_await(const struct wfi_peer *peer);
 /**
- * No more messages will come from this process: end the posted receives from it only. A receive
- * that has matched ends with its message.
+ * No more messages will come from this process: end the posted receives that accept only messages
+ * of this process. A receive that has matched ends with its message.
  * @param status  negative error of Weft or of libfabric, which these receives report. Locked.
  */
 void wfi_ops_end(const struct wfi_peer *peer, int status);

@@ -62,8 +62,8 @@ void wfi_lock_any(void)
 }
 
 /*
- * Another thread may enable alone mode while this one waits for the mutex. Then no other thread is
- * inside, because in this mode one thread alone takes the lock by a store.
+ * Another thread may enable alone mode while this one waits for the mutex. Then no thread is
+ * inside: in alone mode the callers of wfi_lock() serialize their calls.
  */
 void wfi_lock_slow(void)
 {
@@ -77,7 +77,7 @@ void wfi_lock_slow(void)
 	l->by_store = false;
 }
 
-/* With the mutex: has a thread been started, and not been joined? */
+/* With the mutex: has register_process() been started as a thread, and not been joined? */
 static bool has_thread;
 static pthread_t registrar;
 
@@ -113,7 +113,7 @@ void wfi_unlock_alone(void)
 	/* With one thread the registration takes no time. */
 	if (!l->registered && __libc_single_threaded)
 		l->registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-	/* One attempt: a process that cannot register keeps the mutex. */
+	/* While `has_thread` is set there is no second attempt: the mutex stays the lock. */
 	if (!l->registered && !has_thread)
 		has_thread = weft_thread_start("weft-register", register_process, NULL, NULL,
 					       &registrar) == 0;
@@ -166,7 +166,7 @@ void wfi_lock_forked(void)
 /*
  * The last endpoint waits for peers to take its messages: until nothing has happened for FLUSH_NS,
  * and at most for FLUSH_MAX_NS. A peer that lives can be without processor time for seconds, and a
- * slow one gives credit after each half of a window only. WEFT_PEER_TIMEOUT is inf by default
+ * slow one grants credit only when half a window is used. WEFT_PEER_TIMEOUT is inf by default
  * (provider.c), so FLUSH_NS ends the wait for a host that is gone. FLUSH_MAX_NS is for a peer that
  * sends without end, which must not stop the exit.
  */
@@ -335,7 +335,7 @@ void wfi_worker_put(void)
 	flush();
 	weft_worker_destroy(wfi.worker);
 	wfi.worker = NULL;
-	wfi.closing = 0; /* closes that took longer than FLUSH_NS ended with the worker */
+	wfi.closing = 0; /* closes that flush() did not see end have ended with the worker */
 }
 
 /* ------------------------------------------------------------------ domains */
@@ -447,7 +447,7 @@ void wfi_wait_signal(struct wfi_wait *wait)
 
 	if (wait->event < 0)
 		return;
-	n = write(wait->event, &one, sizeof(one)); /* full: it is readable */
+	n = write(wait->event, &one, sizeof(one)); /* if it is full, it is readable already */
 	(void)n;
 }
 
@@ -617,8 +617,8 @@ static bool is_polled(void)
 
 /*
  * Make progress for threads of the application that sleep, too: a completion wakes those that wait
- * for it. For the others the worker is armed when this thread sleeps, since all sleepers share its
- * descriptor. Locked. @return is there nothing to do?
+ * for it. For the others this thread arms the worker before it sleeps, since the epoll sets of all
+ * sleepers have the worker's descriptor. Locked. @return is there nothing to do?
  */
 static bool work(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/process.h
- * The state that all domains of a process share: the context, from the first domain on, the worker,
- * from the first endpoint on, the lock of both and of everything in this folder, the domains'
- * numbers, the threads that sleep, and the progress thread.
+ * The state that all domains of a process share: context, worker, the lock of everything in this
+ * folder, the domains' numbers, sleeping threads, and the progress thread. The first domain creates
+ * the context; the first enabled endpoint creates the worker.
  */
 #ifndef WFI_PROCESS_H
 #define WFI_PROCESS_H
@@ -24,18 +24,18 @@
  * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, needs no mutex. A mutex taken twice
  * for each message, and once for each poll of a queue, would be a large part of the costs. In this
  * *alone* mode the lock is taken by a store. Other threads (another domain, the progress thread,
- * calls on objects of the fabric) use wfi_lock_any(), which ends this mode: it disables the store,
- * waits until no thread is inside by it, and holds the mutex. From then on all threads use the
- * mutex.
+ * calls on objects of the fabric) use wfi_lock_any(), which ends this mode: it takes the mutex,
+ * clears `alone`, and waits until no thread holds the lock by a store. From then on all threads use
+ * the mutex.
  *
  * A thread that takes the lock by a store sets `inside` and then reads `alone`. A thread that ends
  * the mode clears `alone` and then reads `inside`. If each has a fence in between, one of them sees
  * the other's store. The thread that ends the mode issues the fence for both, by membarrier().
  * Without that system call the mode is never enabled.
  *
- * The process must register for membarrier() first. With several threads that waits until each CPU
- * has switched tasks: 8 to 16 ms. So a thread registers, and enables the mode afterwards if it is
- * still wanted; until then the mutex is the lock.
+ * The process must register for membarrier() first. In a process with several threads the
+ * registration takes 8 to 16 ms, until each CPU has switched tasks. So a separate thread registers,
+ * and enables the mode afterwards if it is still wanted; until then the mutex is the lock.
  */
 
 struct wfi_lock {
@@ -66,15 +66,15 @@ void wfi_lock_join(void);
  * call that has the lock and never continues. After 1 s without the lock the function returns.
  */
 void wfi_lock_join_at_exit(void);
-/** The part of wfi_lock() that takes the mutex, in or out of alone mode. */
+/** The part of wfi_lock() that takes the mutex. */
 void wfi_lock_slow(void);
-/** In a child of fork(): another thread of the parent may have held the lock. */
+/** In a child of fork(): initialize the lock, which another thread of the parent may have held. */
 void wfi_lock_forked(void);
 /** End alone mode, with the lock held: from now on other threads may take the mutex. */
 static inline void wfi_lock_shared(void)
 {
 	/*
-	 * Release: a thread that reads this false also reads `inside`, which is set if this thread
+	 * Release: a thread that reads this false also sees `inside`, which is set if this thread
 	 * took the lock by a store.
 	 */
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_release);
@@ -92,7 +92,7 @@ static inline void wfi_lock(void)
 		return;
 	}
 	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
-	/* The membarrier() of the other thread makes a fence of this. */
+	/* The membarrier() of the thread that ends the mode makes a fence of this. */
 	atomic_signal_fence(memory_order_seq_cst);
 	/* Acquire: changes made before the mode was enabled are visible. */
 	if (__builtin_expect(atomic_load_explicit(&l->alone, memory_order_acquire), 1)) {
@@ -103,10 +103,7 @@ static inline void wfi_lock(void)
 	wfi_lock_slow();
 }
 
-/**
- * Release the lock, however it was taken. wfi_unlock() also arms the worker for sleepers
- * (process.h).
- */
+/** Release the lock, however it was taken. wfi_unlock() also arms the worker for sleepers. */
 static inline void wfi_lock_release(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
@@ -154,7 +151,7 @@ static inline void wfi_unlock(void)
 	wfi_lock_release();
 }
 
-/** Locked, in a loop that waits: lets other threads take the lock. */
+/** Locked, in a loop that waits: release the lock for a moment, so that other threads get it. */
 void wfi_yield(void);
 
 /** Locked, in calls of the application. @return number of events */
@@ -162,7 +159,10 @@ static inline unsigned int wfi_progress(void)
 {
 	unsigned int events = wfi.worker ? weft_worker_progress(wfi.worker) : 0;
 
-	/* Relaxed, and no locked operation: the lock is held, and the thread only compares. */
+	/*
+	 * Relaxed, and no atomic increment: writers hold the lock, and the progress thread only
+	 * compares.
+	 */
 	atomic_store_explicit(&wfi.progress_calls,
 			      atomic_load_explicit(&wfi.progress_calls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -204,7 +204,10 @@ bool wfi_process_has_key(const uint8_t *key);
 /** One domain less. The last one destroys the context. Locked. */
 void wfi_process_put(void);
 
-/** One more enabled endpoint. The first one creates the worker. Locked. @return 0, or an error */
+/**
+ * One more enabled endpoint. The first one creates the worker. Locked. @return 0, or a negative
+ * libfabric error
+ */
 int wfi_worker_get(void);
 /**
  * One enabled endpoint less. The last one waits until messages are delivered, and destroys the
@@ -233,8 +236,8 @@ int wfi_errno(int status);
  * progress, and sleeps on the worker's descriptor when there is nothing to do.
  *
  * WFI_THREAD_WATCH, for FI_PROGRESS_MANUAL: the same after a longer interval, with pauses. So a
- * message whose send is complete arrives, also if a frame was held back or lost, and the
- * application makes no further call.
+ * message whose send is complete arrives even if a frame was held back or lost and the application
+ * makes no further call.
  */
 enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
 
@@ -249,7 +252,7 @@ struct wfi_domain {
 	unsigned int generation; /**< generation of the process that opened it */
 	uint32_t api_version;    /**< version that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
-	uint8_t number;          /**< with app_keys: number of the domain, in its addresses */
+	uint8_t number;          /**< with app_keys: the domain's number in endpoints' addresses */
 	enum fi_av_type av_type;
 };
 
@@ -287,8 +290,8 @@ struct wfi_wait {
 	bool shy;              /**< the progress thread's: any call of the application wakes it */
 	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
 	/**
-	 * A sleeper that has woken up elsewhere and is still armed costs every call. After this
-	 * number of calls it is woken.
+	 * Calls until it is woken and disarmed: an application that has returned from its own
+	 * poll() leaves it armed, and every call arms the worker for no thread.
 	 */
 	unsigned int rearms;
 	LIST_ENTRY(wfi_wait) entry; /**< in the list of armed ones */
@@ -304,17 +307,19 @@ int wfi_wait_open(struct wfi_wait *wait);
 void wfi_wait_close(struct wfi_wait *wait);
 
 /**
- * Prepare to sleep. Locked, when nothing that the caller waits for is there. @return 0: unlock by
- * wfi_unlock_armed() and sleep; -FI_EAGAIN: make progress and poll again; or another error
+ * Prepare to sleep. Locked, after a check that nothing that the caller waits for is there.
+ * @return 0: unlock by wfi_unlock_armed() and sleep; -FI_EAGAIN: make progress and poll again; or
+ * another error
  */
 int wfi_wait_arm(struct wfi_wait *wait);
-/** Unlock, and do not wake sleepers. */
+/** Unlock, and neither arm the worker nor wake sleepers. */
 void wfi_unlock_armed(void);
 /** Wake threads that sleep on it; any thread may call it. No effect if it is not open. */
 void wfi_wait_signal(struct wfi_wait *wait);
 /**
- * Sleep unlocked, at most @p timeout ms; negative: without limit. Locked, when nothing that the
- * caller waits for is there. @return 0: make progress and poll again; or a negative error
+ * Sleep at most @p timeout ms; negative: without limit. The caller has the lock, which is released
+ * during the sleep, and has found nothing that it waits for.
+ * @return 0: make progress and poll again; or a negative error
  */
 int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 
@@ -324,7 +329,7 @@ void wfi_wait_forked(void);
 /* The end of a wait. wfi_deadline() takes the time until then, in ms; negative: never. */
 struct wfi_deadline {
 	bool never;
-	uint64_t at;
+	uint64_t at; /**< ms of CLOCK_MONOTONIC */
 };
 
 struct wfi_deadline wfi_deadline(int timeout);
@@ -334,7 +339,7 @@ int wfi_deadline_left(const struct wfi_deadline *deadline);
 /* ------------------------------------------------------------------ progress thread */
 
 /**
- * One more user; the lock of the process must not be held.
+ * One more user of the progress thread; the lock of the process must not be held.
  * @param interval_us  interval of the checks of WFI_THREAD_AUTO; that of the first user is valid
  * @return 0 or a negative error
  */

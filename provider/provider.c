@@ -111,8 +111,8 @@ static bool is_first_rank(void)
 }
 
 /*
- * Does the launcher report that all ranks of the job are on this host? Of Slurm's srun: step and
- * job have one node.
+ * Does the launcher report that all ranks of the job are on this host? srun does by reporting one
+ * node for the step and one for the job.
  */
 static bool is_on_one_host(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/provider.h
- * libweft-fi.so: libfabric's interface over Weft's public one, for MPI and other users of
+ * libweft-fi.so, a provider of libfabric over Weft's public API, for MPI and other users of
  * libfabric. doc/mpi.md is for users; this is the map.
  *
  *	fabric.c      entry point of the shared object, fabrics, domains, fi_trywait(); children of
@@ -53,7 +53,7 @@
 
 #define WFI_NAME "weft"
 
-/* Headers of libfabric 1.x define it, those of 2.x do not. */
+/* Headers of libfabric 1.x define container_of(), those of 2.x do not. */
 #ifndef container_of
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 #endif
@@ -61,7 +61,7 @@
 /** The maximum number of pieces of a buffer, in all operations. */
 #define WFI_IOV_MAX 16
 
-/** The authorization key is the job key (doc/sealing.md). */
+/** Bytes of libfabric's authorization key, which is Weft's job key (doc/sealing.md). */
 #define WFI_KEY_LEN 32
 
 extern struct fi_provider wfi_provider;
@@ -84,7 +84,7 @@ int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
  *   members that the headers do not have to 0. In all of them 0 is the default.
  * - Members that the headers do not have are read by declarations of our own, and only where the
  *   library is new enough to pass them.
- * - Tables of functions have their size, by which applications detect functions that are absent.
+ * - Tables of functions contain their size, by which libfabric detects functions that are absent.
  */
 
 /** The newest libfabric that tests have used; requests for a newer version are not served. */
@@ -101,8 +101,9 @@ struct wfi_domain_attr_1_20 {
 };
 
 /**
- * Later members of an application's hints; NULL: the library is older. The library copies hints of
- * applications that were built with older headers, so all hints have the members of its version.
+ * Members of an application's hints from tclass on. The library copies hints of applications that
+ * were built with older headers, so all hints have the members of the library's version.
+ * @return NULL: the library is older than 1.20
  */
 const struct wfi_domain_attr_1_20 *wfi_version_domain_attr(const struct fi_domain_attr *attr);
 
@@ -175,7 +176,7 @@ long wfi_job_local_ranks(void);
 /**
  * Has this host more ranks than CPUs for them? The CPUs are those of the launcher's affinity mask,
  * since a launcher binds each of its ranks to a part of its own CPUs; if this process cannot find
- * the launcher, all CPUs of the host that are online. There are at most those that Slurm reports.
+ * the launcher, all CPUs of the host that are online. A lower number from Slurm has priority.
  */
 bool wfi_job_is_oversubscribed(void);
 

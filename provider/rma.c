@@ -25,8 +25,8 @@
 /*
  * Weft's key for a key that the application has chosen. Each domain may have the same keys, so the
  * domain's number is an input. Weft has no key 0: of the keys of a domain, two have the same result
- * (UINT64_MAX), and all others have results of their own. By the output function of splitmix64: the
- * library prefers keys whose low bits differ.
+ * (UINT64_MAX), and all others have results of their own. The hash is the output function of
+ * splitmix64: the library prefers keys whose low bits differ.
  */
 static uint64_t region_key(uint8_t domain, uint64_t key)
 {
@@ -41,7 +41,7 @@ static uint64_t region_key(uint8_t domain, uint64_t key)
 /* Regions with a counter; few, so that a search of all of them is short. */
 static LIST_HEAD(, wfi_mr) counted_regions = LIST_HEAD_INITIALIZER(counted_regions);
 
-/* A peer has changed the region with Weft's @key: its counter, if any, counts it. Locked. */
+/* A peer has changed the region with Weft's @p key: count that at its counter, if any. Locked. */
 static void region_written(uint64_t key)
 {
 	struct wfi_mr *mr;
@@ -152,10 +152,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	if (attr->access & FI_REMOTE_READ)
 		params.flags |= WEFT_MEM_F_REMOTE_READ;
 	if (attr->access & FI_REMOTE_WRITE)
-		/*
-		 * libfabric has no access flag for atomics: this one includes them, even if they
-		 * fetch.
-		 */
+		/* libfabric has no access flag for atomics: FI_REMOTE_WRITE allows all of them. */
 		params.flags |= WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC;
 	if (domain->app_keys && params.flags) {
 		params.flags |= WEFT_MEM_F_KEY;

@@ -43,8 +43,8 @@ void wfi_rma_executed(const struct wfi_op *op);
 int wfi_rma_listen(const struct wfi_ep *ep);
 
 /**
- * Weft's key for the key of a call: another one if the application chooses keys, else @p key.
- * Locked.
+ * Weft's key for the key of a call: if the application chooses keys, a hash of @p key and of the
+ * number of the target's domain; else @p key. Locked.
  */
 uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
