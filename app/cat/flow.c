@@ -189,7 +189,7 @@ struct stream {
 /* Over TCP, little-endian u64 each. */
 struct totals {
 	uint64_t bytes, crc;
-	uint64_t written; /* this end has 0 = read the bytes from its input, 1 = written them */
+	uint64_t written; /* the end that sends this has 0 = read the bytes, 1 = written them */
 };
 
 struct cat {

@@ -338,7 +338,7 @@ double sys_seconds(void)
 #define COLUMN 25 /* the help of an option begins at this column */
 #define WIDTH 79  /* columns of --help */
 #define OPTIONS_MAX 64
-#define LONG_FIRST 256 /* the values of options without a letter, by their place */
+#define LONG_FIRST 256 /* getopt's value of an option without a letter: this and its index */
 
 static const struct cli_option common[] = {
 	{"help", 'h', NULL, "this text"},
@@ -455,7 +455,7 @@ static void print_roff(const char *text, FILE *out)
 	}
 }
 
-/* "NAME=VALUE" is two arguments for the reader. */
+/* "NAME=VALUE" becomes two arguments of mdoc, so that both words are emphasized. */
 static void print_argument(const char *text, FILE *out)
 {
 	for (; *text; text++) {

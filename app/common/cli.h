@@ -145,9 +145,9 @@ struct cli_option {
 	 * @return APP_OK, or an exit code after an error message
 	 */
 	int (*set)(void *options, const char *option, const char *value);
-	/** Instead of all others: the options of this table come here. */
+	/** An entry with this member has no other: the options of this table come here. */
 	const struct cli_option *table;
-	/** Instead of all others: a line above the options that follow, as "Where". */
+	/** An entry with this member has no other: a line above the options that follow. */
 	const char *heading;
 };
 
@@ -160,7 +160,7 @@ struct cli_command {
 };
 
 /**
- * Parse the options; getopt's optind is the first other argument afterwards.
+ * Parse the options. Afterwards argv[optind] (getopt) is the first argument that is no option.
  * @return APP_OK, an exit code after an error message, or -1: a text was printed, and the program
  *         ends with 0
  */

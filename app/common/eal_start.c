@@ -78,7 +78,7 @@ static int start_words(int count, char *const *words, const struct weft_config *
 
 /*
  * WEFT_LANES names lanes, and none of them has a DPDK port.
- * @param[out] udp  some of them use the EAL's memory
+ * @param[out] udp  one of them is over UDP, which needs the EAL's memory
  */
 static bool need_no_port(const struct weft_config *config, bool *udp)
 {
@@ -113,7 +113,7 @@ static bool need_no_port(const struct weft_config *config, bool *udp)
  */
 static const char small[] = "--no-huge -m 16 --no-pci --no-shconf --no-telemetry --log-level=error";
 
-/* The EAL has the buffers of UDP lanes, and the telemetry socket by which weft-info finds it. */
+/* UDP lanes use the EAL's buffers, and weft-info finds a process by the EAL's telemetry socket. */
 static const char for_udp[] = "--no-huge -m 512 --no-pci";
 
 static int start_text(const struct weft_config *config)
@@ -178,7 +178,7 @@ static bool have_rdma(void)
 	return found;
 }
 
-/* A switch is configured: opening the lanes requests its port, and logs why there is none. */
+/* Is a switch configured, or running? Then the lanes request a port of it, and log a failure. */
 static bool have_switch(const struct weft_config *config)
 {
 	char path[256];

@@ -22,7 +22,7 @@
 
 struct oob {
 	int fd;
-	struct tls *tls; /* NULL: messages are readable */
+	struct tls *tls; /* NULL: messages are not encrypted */
 	int status;      /* 0, or the error that ended the connection */
 	uint32_t barriers;
 	bool bye; /* a BYE is among the buffered messages, or was taken */
@@ -437,7 +437,7 @@ static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, cha
 
 	if (!oob_key)
 		return 0;
-	/* What came with the greeting is not authentic. */
+	/* Bytes that came with the greeting, before the handshake, are not authentic. */
 	ret = oob->in_length == 0 ? tls_open(oob_key, oob->fd, false, &oob->tls) : -EPROTO;
 	while (!ret) {
 		ret = tls_handshake(oob->tls, &events);
@@ -527,8 +527,8 @@ struct oob_server {
 };
 
 /*
- * A client with a well-formed greeting gets ours, also if it is then refused; while the server is
- * busy, it gets a BYE.
+ * A client with a well-formed greeting gets the server's greeting, also if it is then refused.
+ * While the server is busy, the client gets a BYE instead.
  */
 static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
@@ -576,7 +576,7 @@ static int print_failure(const char *host, uint16_t port, int ret)
 	return ret;
 }
 
-/* The key may be set after the server was opened. */
+/* Set at each accept, since the key may be set after the server was opened. */
 static void set_greeting(struct oob_server *s)
 {
 	struct hello mine;

@@ -18,7 +18,10 @@ int peer_options_init(struct peer_options *opts);
 /** The common options, for the table of a program whose options begin with struct peer_options. */
 extern const struct cli_option peer_option_table[];
 
-/** Set what @p option, "-L" or "-S", is given. @return APP_OK or an exit code */
+/**
+ * Execute "-L" (@p value is that of WEFT_LANES) or "-S" (@p value is NAME=VALUE of a variable).
+ * @return APP_OK or an exit code
+ */
 int peer_option(void *options, const char *option, const char *value);
 
 /**

@@ -23,7 +23,7 @@ struct roce_counters {
 /* What a counter counts, or NULL: it is no counter of faults or of congestion. Static. */
 const char *roce_counter_text(const char *name);
 
-/* Read the known counters of each port of each device, at most ROCE_COUNTERS, in that order. */
+/* Read the known counters, at most ROCE_COUNTERS, in the order of device, port and name. */
 void roce_counters_read(struct roce_counters *c);
 
 /* Sort by name, then by device and port. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends exchange their data over TCP, probe each other over UDP for a second, and exchange what
- * has arrived. Each then prints the same verdict, from its own side. All steps together have three
- * seconds, and a step has the time that the steps before did not need: on a busy host one text can
- * take a second. For its first text a client of the server has five. Bytes of the other end are not
- * trusted: texts have a maximum length, and each step a deadline.
+ * weft-info --check: both ends exchange their data over TCP, probe each other over UDP for a
+ * second, and exchange what has arrived. Each then prints the same verdict, from its own side. All
+ * steps together have three seconds, and a step has the time that the steps before did not need: on
+ * a busy host one text can take a second. The server waits 5 s for a client's first text. Bytes of
+ * the other end are not trusted: texts have a maximum length, and each step a deadline.
  */
 
 #include "info/commands.h"
@@ -124,7 +124,7 @@ struct probe {
 
 static const char magic[8] = {'w', 'e', 'f', 't', 'c', 'h', 'k', '1'};
 
-/* Zeros follow. */
+/* Bytes of a short probe; in a large one zeros follow. */
 #define PROBE_LEN (offsetof(struct probe, large) + 1)
 
 /* @return a socket, or a negative error */
@@ -137,7 +137,7 @@ static int open_socket(struct check_iface *i)
 
 	if (fd < 0)
 		return -errno;
-	/* As the sockets of a lane. */
+	/* The options that the sockets of a udp lane have. */
 	setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &out, sizeof(out));
 	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
@@ -150,7 +150,7 @@ static int open_socket(struct check_iface *i)
 	return err;
 }
 
-/* Open the sockets, and store their ports in @mine. @return 0 or a negative error */
+/* Open the sockets, and store their ports in @p mine. @return 0 or a negative error */
 static int probe_open(struct sockets *p, struct check_facts *mine)
 {
 	for (unsigned int i = 0; i < CHECK_IFACES; i++)
@@ -253,7 +253,7 @@ static void receive(const struct sockets *p, const struct check_facts *mine,
 	}
 }
 
-/* A line of /proc/net/arp: does it belong to a pair? */
+/* Take the state of an address from a line of /proc/net/arp, if the line belongs to a pair. */
 static void take_arp(const char *line, const struct check_facts *mine,
 		     const struct check_facts *theirs, struct check_seen *seen)
 {
@@ -292,7 +292,7 @@ static bool has_route(const struct check_iface *from, const struct check_iface *
 	return weft_netlink_has_route(if_nametoindex(from->name), AF_INET, &src, &dst);
 }
 
-/* Look up the routes, send and receive for @seconds, read the ARP table, and fill in @seen. */
+/* Look up the routes, probe for @p seconds, read the ARP table, and fill in @p seen. */
 static void probe_run(struct sockets *p, const struct check_facts *mine,
 		      const struct check_facts *theirs, double seconds, struct check_seen *seen)
 {
@@ -455,7 +455,7 @@ static int unable(int err)
 	return APP_FAIL;
 }
 
-/* @param received  as in exchange_facts(). @param[out] err  of the check */
+/* @param received  as in exchange_facts(). @param[out] err  0: the check is complete */
 static int check(int fd, const char *name, char *received, double start, int *err)
 {
 	struct check_end *end = calloc(2, sizeof(*end));

@@ -116,7 +116,7 @@ static void add_iface(struct check_facts *f, int fd, const struct ifaddrs *a)
 	snprintf(i->name, sizeof(i->name), "%.*s", (int)strcspn(a->ifa_name, ":"), a->ifa_name);
 	i->mtu = mtu_of(fd, i->name);
 	if (i->mtu < 68 || is_inner_bridge(i->name))
-		return; /* an MTU below the least of IPv4: it is gone */
+		return; /* mtu_of() is 0 for an interface that has gone; IPv4 needs 68 */
 	i->vlan = vlan_of(fd, i->name);
 	iface_facts_read("/sys", i->name, &more);
 	i->speed = more.speed;
@@ -229,7 +229,7 @@ static int parse_iface(const char *line, struct check_facts *f)
 	return 0;
 }
 
-/* Lines of other words are of another version. @return 0 or -EPROTO */
+/* Lines with other words come from another version, and are ignored. @return 0 or -EPROTO */
 static int parse_line(const char *line, struct check_facts *f)
 {
 	if (sscanf(line, "version %31s", f->version) == 1)

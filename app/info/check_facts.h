@@ -21,7 +21,7 @@
 /** Bytes of IP of the longest probe. */
 #define CHECK_PROBE_MAX 9216u
 
-/** Kinds of lanes to other hosts that `*` opens. */
+/** Kinds of lanes to other hosts that the default of WEFT_LANES opens. */
 enum { CHECK_ROCE = 1, CHECK_DPDK = 2, CHECK_UDP = 4 };
 
 struct check_iface {

@@ -28,7 +28,7 @@ struct iface_facts {
 	bool bond;                /**< a bonding master */
 	char members[128];        /**< interfaces of a bond, separated by blanks */
 	char master[IF_NAMESIZE]; /**< bond or bridge that it is a member of; "" = none */
-	/** the first one below a virtual interface, as of a VLAN; "" = none */
+	/** of a virtual interface: the first interface below, as the NIC of a VLAN; "" = none */
 	char lower[IF_NAMESIZE];
 };
 

@@ -234,7 +234,7 @@ struct info {
 
 static void print_features(uint64_t features)
 {
-	/* The bits of lane.h, which programs don't include. */
+	/* By bit: WEFT_LANE_F_* of lane.h, which programs don't include. */
 	static const char *const names[] = {"short",       "bcopy",   "zcopy",   "zcopy-registered",
 					    "to-iface",    "to-ep",   "get",     "put",
 					    "loopback",    "atomics", "control", "set-bandwidth",
@@ -294,8 +294,7 @@ static bool link_missing(struct weft_worker *worker)
 }
 
 /*
- * Wait for all ports together. The library gives up after 5 s; the limit here is for clocks that do
- * not advance.
+ * Wait for all ports together. The library expects a link for 5 s; LINK_SECONDS is a safeguard.
  */
 static void wait_for_links(struct weft_worker *worker)
 {

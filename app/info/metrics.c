@@ -51,7 +51,7 @@ static void end_with(struct metric *m, const char *end)
 	snprintf(m->name + len, sizeof(m->name) - len, "%s", end);
 }
 
-/* Help and type. Other counters are of the PMD, or of a later version than this program. */
+/* Help and type. Unknown counters are of the PMD, or of a later version than this program. */
 static void find_help(const struct sample *s, struct metric *m)
 {
 	char name[sizeof(s->lane) + sizeof(s->name) + 1];

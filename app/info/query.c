@@ -384,7 +384,7 @@ static void find_in(const char *folder, struct search *s)
 	find_at(pattern, s);
 }
 
-/* As weft_user_folder_find() names the folders. */
+/* Processes without raw lanes have sockets in the folders of weft_user_folder_find(). */
 static void find_without_raw_lanes(struct search *s)
 {
 	char own[WEFT_USER_FOLDER], why[256];

@@ -73,7 +73,7 @@ static unsigned int count_cpus(const char *list)
 	return n;
 }
 
-/* @return behind the name of the process, which may have blanks and brackets; NULL: it has ended */
+/* @return the text behind the name, which may have blanks and brackets; NULL: it has ended */
 static const char *read_stat(const char *path, char *line, int size)
 {
 	const char *end = read_line(path, line, size) ? strrchr(line, ')') : NULL;
@@ -340,7 +340,7 @@ static double rtt_of(const struct why *y, const struct sample *lane)
 
 /* A slow rail has round trips that are this number of times longer than those of another one. */
 #define SLOW_RAIL 4
-#define SLOW_RAIL_US 200 /* ... and longer by this: other processes on the CPU delay by less */
+#define SLOW_RAIL_US 200 /* the least difference: other processes on the CPU delay by less */
 
 /* Messages over several lanes wait for the slowest. */
 static void look_at_rails(struct why *y)
@@ -471,7 +471,10 @@ static void look_at_thresholds(struct why *y, struct query_process *p)
 
 /* ---- the host ------------------------------------------------------------------------------- */
 
-/* @p host: between the samples. @p other: has used its CPU most, or NULL */
+/*
+ * @param host   the thread's times between the two samples
+ * @param other  the process that has used the thread's CPU most; NULL: there is none
+ */
 static void look_at_host(struct why *y, const struct host_times *host, const struct process *other,
 			 double seconds)
 {

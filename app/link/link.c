@@ -191,7 +191,7 @@ uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, 
 		return s->free_at;
 	}
 	burst = l->rate_burst ? byte_time(l->rate_burst, l->rate) : 0;
-	/* A direction that has been idle may be behind by its burst. */
+	/* After a pause the schedule is behind by the time of a burst, which passes at once. */
 	idle = now > burst ? now - burst : 0;
 	if (s->free_at < idle)
 		s->free_at = idle;

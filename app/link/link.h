@@ -176,7 +176,7 @@ struct sim_link {
 
 #define SIM_LINK_BURST 65536
 #define SIM_LINK_PPS_BURST 64
-/** Flows with a separate cap; flows of one hash share it. */
+/** Number of separate caps; flows whose hashes have one remainder share a cap. */
 #define SIM_LINK_FLOWS 256
 
 struct sim_link_stats {
@@ -246,7 +246,7 @@ struct sim_link_copy {
 };
 
 /**
- * The fate of a frame that was on the wire at @p sent.
+ * The fate of a frame whose last bit was sent at @p sent.
  * @return number of copies: 0 to 2
  */
 unsigned int sim_link_deliver(const struct sim_link *l, struct sim_link_state *s,

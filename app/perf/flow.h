@@ -77,7 +77,7 @@ struct perf_remote {
 	/** tag_flood, measured by the client: from the expected message to its reply */
 	uint64_t flood_late_ns;
 	uint64_t am_rndv; /**< am_*: messages that came by rendezvous */
-	/** bytes received over each lane; bytes of native reads are counted only here */
+	/** bytes received over each lane; those of native reads only the reader counts */
 	uint64_t rx_bytes[PERF_MAX_LANES];
 };
 
@@ -399,7 +399,7 @@ static inline int perf_flow_turn(struct perf_flow *f)
 
 /**
  * Is there an iteration after @p done ones? At the end of the total the server waits for more.
- * @return 1, 0, or -ECANCELED when the run is over
+ * @return 1; 0: the run is over; -ECANCELED: the run has failed
  */
 static inline int perf_flow_more(struct perf_flow *f, uint64_t done)
 {
@@ -482,7 +482,7 @@ static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct 
 
 /**
  * Post the next operation when the previous one has ended.
- * @return 0, or -ECANCELED when the run is over
+ * @return 0, or -ECANCELED: the run has failed
  */
 static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow *f,
 							       perf_flow_post_fn post)

@@ -362,7 +362,7 @@ static int parse(void *options, int argc, char **argv)
 	struct perf_options *o = options;
 	int ret;
 
-	/* The server creates its worker before the client has sent its tests, so enable all. */
+	/* The server creates its context before the client has sent its tests, so enable all. */
 	o->peer.features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
 			   WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64;
 	o->num_tests = 1;

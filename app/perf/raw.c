@@ -42,7 +42,7 @@ struct perf_raw {
 #define LINK_SECONDS 10.0
 #define LOOKS_PER_SECOND 10
 
-/* The first "dpdk:..." item of a list like WEFT_LANES; "" when there is none. */
+/* What follows "dpdk:" in the first such item of a list like WEFT_LANES; "" = there is none. */
 static void first_item(const char *list, char *item, size_t len)
 {
 	const char *end;
@@ -254,7 +254,7 @@ void perf_raw_close(struct perf_raw *raw)
 #define RESEND_US 20000u   /* raw_lat: a message without a reply by then was lost */
 #define FIN_EVERY_US 1000u /* interval of FIN until its reply */
 #define FIN_SECONDS 5u
-#define LINGER_US 20000u /* the last FIN_ACK may be lost */
+#define LINGER_US 20000u /* FINs are answered for this time, since a FIN_ACK may be lost */
 
 enum { RAW_DATA = 1, RAW_FIN, RAW_FIN_ACK };
 
@@ -416,7 +416,7 @@ static int add_frame(struct run *r, uint32_t type, uint64_t message, uint64_t of
 	return 0;
 }
 
-/* Full bursts go to the port. */
+/* Queue the frames of a message; full bursts go to the port. */
 static int add_message(struct run *r, uint64_t message)
 {
 	uint64_t offset = 0;
@@ -618,7 +618,10 @@ static int stream(struct run *r)
 	/* Count small messages by the burst: reading the clock takes as long as one of them. */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; goes_on(r, i); i++) {
-		/* A port without a link may drop all frames, so the queue is never full. */
+		/*
+		 * A port without a link may drop all frames. Then the queue is never full, and
+		 * look_around() is never called.
+		 */
 		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
 		if ((i + 1) % each == 0)

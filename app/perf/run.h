@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/run.h
- * Shared by the parts of the client: one session with a server (perf/run.c), and its measurements.
+ * A session of client and server (perf/run.c), and the client's measurements in it.
  */
 #ifndef APP_PERF_RUN_H
 #define APP_PERF_RUN_H

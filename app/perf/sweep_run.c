@@ -28,7 +28,7 @@ static void add_name(struct names *n, const char *name)
 		n->name[n->num++] = name;
 }
 
-/* size, predicted, median, quartiles of one protocol, in us. */
+/* Lines for one protocol: size in bytes; predicted time, median and quartiles in us. */
 static void write_proto(FILE *out, const struct sweep_point *pts, unsigned int num,
 			const char *name)
 {

@@ -267,7 +267,7 @@ void sw_half_expire(struct sw *s, uint64_t now)
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 /*
- * @param fd  passed with it, or -1
+ * @param[out] fd  the descriptor that came with the message, or -1
  * @return 1 a message, 0 none now, -ECONNRESET the client has ended the connection, or -EPROTO
  */
 static int recv_message(const struct sw_conn *c, struct weft_memif_message *m, int *fd)
@@ -398,9 +398,9 @@ void sw_conn_event(struct sw *s, unsigned int port)
 /* ---- which port is it? ---------------------------------------------------------------------- */
 
 /*
- * A port without a grant is of this switch's predecessor. Its clients reconnect within
- * RECONNECT_NS. The limit of ports applies to them, too, because a user keeps the secrets of all
- * ports that it ever had.
+ * A client of a port without a grant has its secret from this switch's predecessor. Such clients
+ * reconnect within RECONNECT_NS. The limit of ports applies to them, too, because a user keeps the
+ * secrets of all ports that it ever had.
  */
 static bool may_come(const struct sw *s, const struct sw_port *p, const struct sw_conn *c,
 		     uint64_t now)

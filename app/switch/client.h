@@ -18,7 +18,7 @@ void sw_conn_event(struct sw *s, unsigned int port);
 
 /** End a port's connection, for any reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
-/** Close connections that have not sent the secret for 2 s, or their rings for 5 s. */
+/** Close connections that have not sent the secret 2 s, or their rings 5 s, after accept(). */
 void sw_half_expire(struct sw *s, uint64_t now);
 
 /** The maximum of a client's memory in bytes: two rings of the granted sizes, with buffers. */

@@ -288,8 +288,8 @@ static long sleeps(void)
 }
 
 /*
- * Poll for POLLOUT alone first: at ULLONG_MAX poll() reports POLLERR. When other threads need the
- * core, a write takes long without a fault of the client, but the thread does not sleep in it.
+ * Poll first, and accept POLLOUT alone: for a full counter poll() reports POLLERR. If others need
+ * the core, a write takes long without a fault of the client, but the thread does not sleep in it.
  */
 static enum outcome poke(int event)
 {

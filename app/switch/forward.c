@@ -219,7 +219,7 @@ static bool owns_source(const struct sw_plan *p, unsigned int port, const struct
 	       weft_port_owner(p->udp_port, p->ports, be16_at(&v->udp->src_port)) == (int)port;
 }
 
-/* In the plan with one address, only UDP and ARP have a port to go to; else Weft's type, too. */
+/* With one address for all, only UDP and ARP have a destination; else Weft's own type has, too. */
 static bool is_carried(const struct sw_plan *p, const struct view *v)
 {
 	return v->udp || v->arp || (!p->single && v->type == WEFT_FRAME_ETHERTYPE);

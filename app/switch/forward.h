@@ -20,7 +20,7 @@
 #include "drivers/dpdk/frame/frame.h"
 #include "drivers/dpdk/port/ports.h"
 
-/** Bytes of a frame that are parsed. The ports that ICMP quotes end at byte 70 or before it. */
+/** Bytes of a frame that are parsed. UDP ports that ICMP quotes end at byte 70 or before it. */
 #define SW_HEAD 128u
 
 enum sw_drop {
@@ -57,7 +57,7 @@ struct sw_plan {
 struct sw_route {
 	uint64_t ports;
 	bool uplink;
-	bool gone; /**< dropped: the process of its port has ended */
+	bool gone; /**< dropped: the process of the destination's port has ended */
 	enum sw_drop drop;
 };
 

@@ -61,7 +61,7 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* /proc/PID is of this process while it lives: until then its PID is not used again. */
+/* A PID is not used again while its process lives: so check after the open that it still does. */
 static int open_user_ns(int pidfd, pid_t pid)
 {
 	char path[32];
@@ -160,7 +160,7 @@ static bool take(uint64_t *until, uint64_t now, unsigned int per_s, unsigned int
 	return true;
 }
 
-/* May the user do it once more? Each call counts towards the limit. */
+/* May the user request a port once more? Each call counts towards the limit. */
 static bool sw_user_may_request(struct sw *s, uid_t user, uint64_t now)
 {
 	return take(&find(s, user, now)->requests, now, REQUESTS_PER_S, REQUESTS_AT_ONCE);
@@ -402,7 +402,7 @@ static int failed(const char *path, const char *what)
 	return APP_FAIL;
 }
 
-/* Make the folder of the well-known socket; the user makes others. */
+/* Make the folder of the default socket. The user must make that of any other path. */
 static void make_folder(const char *path)
 {
 	static const char known[] = "/run/weft/";

@@ -340,9 +340,8 @@ static void probe_all(struct sw *s, uint64_t now)
 /* ---- from a port ---------------------------------------------------------------------------- */
 
 /*
- * A frame for many ports is copied for each of them, so it counts as that number of frames.
- * @return by how much it shortens its sender's turn; 0: it stays in its ring until the uplink has
- *   space
+ * A frame for many ports is copied for each of them, so it counts as that number of frames in the
+ * turn of its sender. @return that number; 0: the frame stays in its ring while the uplink is full
  */
 static unsigned int one_frame(struct sw *s, unsigned int from, const struct frame *f, uint64_t now)
 {

@@ -354,8 +354,8 @@ static bool all_differ(const struct sw_plan *p)
 }
 
 /*
- * Derive the MACs from the key, so that a restarted switch has the same ones. Two MACs may have the
- * same link-local address, so some are skipped.
+ * Derive the MACs from the key, so that a restarted switch has the same ones. If two MACs have the
+ * same link-local address, other MACs are tried.
  */
 static void address_each(struct options *o)
 {

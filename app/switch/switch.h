@@ -35,15 +35,18 @@
 #define SW_USERS 256u
 #define SW_NO_UPLINK UINT16_MAX
 
-/** Counters. One thread writes them, by SW_COUNT(); others read them by an atomic load. */
+/**
+ * Counters of a port or of the uplink. One thread writes them, by SW_COUNT(); others read them by
+ * an atomic load.
+ */
 struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
 	uint64_t farewells; /**< sent to it for processes that have ended */
 	/**
-	 * Dropped frames that were received from it. FULL, and BAD and LONG by a fault of its
-	 * receive buffers, also count frames to it
+	 * Dropped frames of those received. FULL, BAD and LONG also count frames to the process or
+	 * the network for which its buffers had no room
 	 */
 	uint64_t drop[SW_DROP_KINDS];
 };

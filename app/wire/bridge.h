@@ -30,7 +30,7 @@ struct wire_counters {
 	uint64_t rx_frames, tx_frames, tx_bytes;
 	uint64_t oversize;  /**< longer than --mtu: dropped */
 	uint64_t no_room;   /**< all buffers hold delayed frames: dropped */
-	uint64_t ring_full; /**< the receive ring of the port has lost them: no link has */
+	uint64_t ring_full; /**< lost by the receive ring of the port, not by the link */
 	uint64_t port_busy; /**< waited for space in the port's ring */
 };
 
@@ -108,7 +108,7 @@ void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
 
 /**
  * Write, from now on, a line for each frame that a link drops, delays, changes or duplicates: time
- * of day, pair, direction, length, counters of these events, and the delay. Frames that the port's
+ * of day, pair, direction, length, names of the events, and the delay. Frames that the port's
  * own ring has lost have one line for each INPUT_NS in which there are any.
  * @return APP_OK or an exit code after an error message
  */

@@ -248,7 +248,7 @@ static void read_commands(struct wire *w)
 
 /* ---- telemetry ------------------------------------------------------------------------------ */
 
-/* DPDK's callbacks have no argument, and its names no '-'. */
+/* DPDK's telemetry callbacks have no argument, and names of commands no '-'. */
 static struct wire *reported;
 
 static int on_links(const char *cmd, const char *params, struct rte_tel_data *data)
@@ -319,7 +319,7 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 static void register_telemetry(struct wire *w)
 {
 	reported = w;
-	/* Fails with --no-telemetry, which is no error. */
+	/* With --no-telemetry the commands are registered, but no socket serves them. */
 	rte_telemetry_register_cmd("/weft_wire/links", on_links, "Links of all pairs.");
 	rte_telemetry_register_cmd("/weft_wire/counters", on_counters,
 				   "Counters of a pair. Parameter: its number (0).");
