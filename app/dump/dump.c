@@ -6,7 +6,6 @@
  *  dump/options.c      options
  *  dump/merge.c        several captures in the order of one clock; a part of them as one capture
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
- *  dump/devices.c      counters of RoCE devices in captures
  *  dump/keylog.c       keys of sealed frames, and opening of frames with them
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
  *  dump/shapes.c       tables of the fields of frames, messages, records

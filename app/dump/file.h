@@ -17,7 +17,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "dump/devices.h"
+#define DUMP_DEVICE_COUNTERS 128u /* counters of one capture, at most */
+
+struct dump_device_counter {
+	char device[32], port[8], name[40]; /**< printable */
+	uint64_t first, last;
+	uint64_t since; /**< the first statistics in which it had grown, ns since 1970; 0 = none */
+};
+
+struct dump_devices {
+	unsigned int num;
+	struct dump_device_counter of[DUMP_DEVICE_COUNTERS];
+};
 
 #define DUMP_FILES 64 /* captures that are read together */
 #define DUMP_IFACES 256
