@@ -1,10 +1,339 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Faults of the directions of a lane, by the fates of its frames; the strongest of all faults. */
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "dump/anomaly.h"
-#include "dump/lane_fault.h"
+#include "dump/delay.h"
+#include "dump/fault.h"
+#include "dump/host.h"
 #include "dump/trace.h"
+
+/* ---- kinds of loss -------------------------------------------------------------------------- */
+
+/*
+ * Kinds of loss. Queues and policers drop the excess over their rate: lost frames follow many
+ * bytes, or frames that had waited. Bursts lose neighbours, independent of the load. All other loss
+ * is random.
+ */
+
+#define RANK_LIMIT 0.62 /* rank_of() of a queue, at least; and three deviations above 0.5 */
+#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
+#define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
+
+/*
+ * The probability that a lost frame had more in front of it than a frame that arrived (0.5 = no
+ * correlation). Counts frames sent from the first loss on.
+ */
+static double rank_of(const struct trace_flow *f, bool by_delay)
+{
+	double better = 0, pairs = 0, a, b;
+	unsigned int i, j;
+
+	for (i = 0; i < f->num_gone; i++) {
+		for (j = 0; j < f->num_came; j++) {
+			if (f->came[j].time < f->first_lost)
+				continue;
+			a = by_delay ? (double)f->gone[i].delay : f->gone[i].load;
+			b = by_delay ? (double)f->came[j].delay : f->came[j].load;
+			better += a > b ? 1 : a == b ? 0.5 : 0;
+			pairs++;
+		}
+	}
+	return pairs > 0 ? better / pairs : 0.5;
+}
+
+/* Classify losses that are neither a blackhole's nor an MTU's. */
+static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
+{
+	double run = (double)f->lost / (double)f->runs, load = rank_of(f, false),
+	       delay = rank_of(f, true), limit = 0.5 + 3 / sqrt(12.0 * f->num_gone);
+
+	if (limit < RANK_LIMIT)
+		limit = RANK_LIMIT;
+	if (run < LONG_RUN && (load >= limit || delay >= limit))
+		return FAULT_QUEUE_LOSS;
+	return run >= SHORT_RUN ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS;
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+#define GAP_FACTOR 3      /* losses are judged from this multiple of the capture's own gaps on */
+#define LEFT_NS 18000000u /* ends that stop earlier after a loss: left_at_once() */
+#define PROVED 2u         /* FAULT_SEVERAL for frames that nothing but the fault makes */
+#define MTU_FRAMES 3u     /* lost frames that show a smaller MTU, at least */
+#define MTU_SEARCH 9u     /* the same in a file that may begin behind the change */
+
+/* Most of the lost frames are in runs that last long, or until the end. */
+static bool is_hole(const struct trace_flow *f)
+{
+	return f->holes && 2 * f->hole_lost >= f->lost;
+}
+
+/*
+ * From the first loss on, no frame as long as the lost ones came, and shorter frames did. Before it
+ * longer ones came, where the capture has that time: the search of an end for the MTU of a path
+ * that never had its own loses few frames.
+ */
+static bool is_mtu(const struct trace *t, const struct trace_flow *f)
+{
+	bool had = f->came_max_before >= f->lost_min ||
+		   (f->lost >= MTU_SEARCH && trace_is_recorder(t, f->in.file));
+
+	return f->lost >= MTU_FRAMES && f->large_came_at == 0 && had && f->num_came > 0 &&
+	       f->came[f->num_came - 1].time > f->first_lost;
+}
+
+static bool within(const struct trace_sample *s, unsigned int n, uint64_t from, uint64_t to)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (s[i].time > from && s[i].time < to)
+			return true;
+	return false;
+}
+
+/* Did the sender of the flow send frames in this time? */
+static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
+{
+	return within(f->came, f->num_came, from, to) || within(f->gone, f->num_gone, from, to);
+}
+
+/*
+ * Both ends stopped sending at once. An end that finds a dead lane by silence sends for more than
+ * 20 ms (doc/raw-lanes.md). When a device reports that its link is down, both ends stop earlier.
+ */
+static bool left_at_once(const struct trace *t, const struct trace_flow *f,
+			 const struct trace_flow *g)
+{
+	uint64_t last = f->last > g->last ? f->last : g->last;
+
+	return last < f->longest.from + LEFT_NS && last < g->longest.from + LEFT_NS &&
+	       last + LEFT_NS < t->now;
+}
+
+/*
+ * A receiver to which nothing comes has nothing to acknowledge: its silence alone is no evidence.
+ * But a host with DATA to send, which stops at once, has lost its link.
+ */
+static bool is_down(const struct trace_flow *g, const struct trace_run *r)
+{
+	return g->data_at &&
+	       spoke(g, r->from > FAULT_BUSY_NS ? r->from - FAULT_BUSY_NS : 0, r->from) &&
+	       g->data_at < r->from + FAULT_DOWN_NS && g->data_at + FAULT_BUSY_NS > r->from &&
+	       !spoke(g, r->from, r->from + FAULT_DOWN_NS);
+}
+
+static struct trace_anomaly *one_way(const struct trace *t, const struct trace_flow *f,
+				     const struct trace_flow *g, struct fault_list *l)
+{
+	const struct trace_run *r = &f->longest;
+	bool other = g && spoke(g, r->from, r->to);
+
+	return fault_add(l, FAULT_BLACKHOLE_ONE_WAY, trace_index(t, f), f->in.file, r->from,
+			 "%" PRIu64 " frames lost in a row in %.3f ms; %s%s", r->count,
+			 fault_ms(r->to - r->from),
+			 other ? "frames were sent the other way"
+			       : "nothing was sent the other way",
+			 f->holes > 1 ? "; it is not the only such time" : "");
+}
+
+static void hole(const struct trace *t, const struct trace_flow *f, const struct trace_flow *g,
+		 struct fault_list *l)
+{
+	const struct trace_run *r = &f->longest;
+	uint64_t first =
+		g && g->longest.count && g->longest.from < r->from ? g->longest.from : r->from;
+	struct trace_anomaly *a;
+
+	if (g && !is_hole(g) && is_down(g, r))
+		a = fault_add(l, FAULT_LANE_DOWN, trace_index(t, f), f->in.file, r->from,
+			      "%" PRIu64
+			      " frames lost in a row, and the receiver, which was sending, "
+			      "sends no data on this lane from then on",
+			      r->count);
+	else if (g && is_hole(g) && left_at_once(t, f, g))
+		a = fault_add(l, FAULT_LANE_DOWN, trace_index(t, f), f->in.file, first,
+			      "no frames arrive, and both ends have left the lane after %.3f ms: "
+			      "earlier than silence would have shown it",
+			      fault_ms((f->last > g->last ? f->last : g->last) - r->from));
+	else if (g && is_hole(g) && g->longest.from < r->to && r->from < g->longest.to)
+		a = fault_add(l, FAULT_BLACKHOLE_BOTH_WAYS, trace_index(t, f), f->in.file, first,
+			      "%" PRIu64 " and %" PRIu64 " frames lost in a row, both ways at once",
+			      r->count, g->longest.count);
+	else
+		a = one_way(t, f, g, l);
+	a->share = fault_share(f->hole_lost, f->judged);
+	a->weight = 2.3;
+}
+
+static void counted(const struct trace *t, const struct trace_flow *f, enum trace_fault fault,
+		    uint64_t count, uint64_t first, const char *what, double base,
+		    struct fault_list *l)
+{
+	uint64_t least =
+		fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED : FAULT_SEVERAL;
+	/* A damaged frame is evidence in its receiver's capture alone. */
+	uint64_t all = fault == FAULT_CORRUPTION && !f->judged ? f->frames + count : f->judged;
+	double share = fault_share(count, all);
+	struct trace_anomaly *a;
+
+	if (!count)
+		return;
+	a = fault_add(l, fault, trace_index(t, f), f->in.file, first,
+		      "%" PRIu64 " of %" PRIu64 " frames %s", count, all, what);
+	a->share = share;
+	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
+	a->observation = (fault == FAULT_REORDERING ? f->overtaken : count) < least ||
+			 share < FAULT_FRAME_SHARE;
+}
+
+/* The share of acknowledged frames that a capture lacks, though it reports no lost records. */
+static double gaps_of(const struct trace *t, uint8_t file)
+{
+	const struct trace_flow *f;
+	double most = 0, share;
+	unsigned int i;
+
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		if (!f->in.known || f->in.file != file || f->unseen_in < FAULT_SEVERAL)
+			continue;
+		share = fault_share(f->unseen_in, f->judged);
+		most = share > most ? share : most;
+	}
+	return most;
+}
+
+/*
+ * The MTU of the path has fallen in an earlier connection. A later one searches for it: it loses
+ * frames that are longer than any that come, or as long as those that were lost before.
+ */
+static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
+{
+	const struct trace_flow *g;
+	uint64_t most = 0, n;
+	unsigned int i;
+	uint32_t shortest;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (g == f || !trace_same_ports(f, g) || !is_mtu(t, g))
+			continue;
+		shortest = f->large_came_at ? g->lost_min : 0;
+		for (i = 0, n = 0; i < f->num_gone; i++)
+			n += f->gone[i].time >= g->first_lost && f->gone[i].len >= shortest;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/*
+ * Losses that corruption, an MTU and holes do not explain, which have verdicts of their own. A
+ * frame that arrives changed also counts as lost, because the frame that was sent is missing. A
+ * frame whose changed bits are in the headers of Ethernet, IP or UDP does not arrive at all, which
+ * is about one in two of the short ones. So each changed frame explains two losses.
+ */
+static void losses(const struct trace *t, const struct trace_flow *f, bool hole,
+		   struct fault_list *l)
+{
+	uint64_t other = 2 * f->changed + too_long(t, f), lost;
+
+	if (f->holes)
+		other += f->hole_lost;
+	else if (hole) /* the last frames, behind which none came: they met the hole, too */
+		other += f->run.count;
+	lost = other < f->lost ? f->lost - other : 0;
+	if (!lost || fault_share(lost, f->judged) < GAP_FACTOR * gaps_of(t, f->in.file))
+		return;
+	counted(t, f, trace_kind_of_loss(f), lost, f->first_lost, "did not come", 0.9, l);
+}
+
+static void delays(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
+{
+	struct trace_anomaly *a;
+	struct trace_delay d;
+
+	if (!trace_delayed(t, f, &d))
+		return;
+	a = fault_add(
+		l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
+		d.of_path ? "frames take %.3f ms and more instead of %.3f; no busy host explains "
+			    "it: another lane is faster then, or no frame is for long"
+			  : "frames take %.3f ms instead of %.3f (one in ten is faster)",
+		(double)d.after / 1e6, (double)d.before / 1e6);
+	a->of_path = d.of_path;
+	a->weight = 0.2 + (double)(d.after - d.before) / 1e11;
+}
+
+static uint64_t moved(const struct trace_flow *f)
+{
+	return f->lost && f->first_lost < f->moved_at ? f->first_lost : f->moved_at;
+}
+
+/* A fault of one direction that explains all of its losses. @return whether there is one */
+static bool explained(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
+{
+	if (f->moved_at) {
+		fault_add(l, FAULT_MOVED_MAC, trace_index(t, f), f->in.file, moved(f),
+			  "frames go to another MAC address than before")
+			->weight = 2.2;
+		return true;
+	}
+	if (!is_mtu(t, f))
+		return false;
+	fault_add(l, FAULT_PATH_MTU, trace_index(t, f), f->in.file, f->first_lost,
+		  "frames of %u bytes and more no longer arrive, shorter ones do", f->lost_min)
+		->weight = 2.1;
+	return true;
+}
+
+/* Both directions of a lane. */
+static void lane_faults(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
+{
+	const struct trace_flow *g = trace_other(t, f), *both[2] = {f, g};
+	unsigned int i, n = g ? 2 : 1;
+	bool known = false, found = false;
+
+	for (i = 0; i < n && !known; i++)
+		known = explained(t, both[i], l);
+	for (i = 0; i < n && !known; i++) {
+		if (is_hole(both[i])) {
+			hole(t, both[i], both[1 - i], l);
+			found = true;
+			break;
+		}
+	}
+	for (i = 0; i < n; i++) {
+		if (!known)
+			losses(t, both[i], found, l);
+		counted(t, both[i], FAULT_CORRUPTION, both[i]->changed, both[i]->first_changed,
+			"came changed, with a wrong checksum", 1, l);
+		counted(t, both[i], FAULT_DUPLICATION, both[i]->twice, both[i]->first_twice,
+			"came twice", 0.4, l);
+		counted(t, both[i], FAULT_REORDERING, both[i]->late, both[i]->first_late,
+			"came after later ones of their path", 0.3, l);
+		delays(t, both[i], l);
+	}
+}
+
+/* Add the faults of all lanes. */
+static void fault_lanes(const struct trace *t, struct fault_list *l)
+{
+	const struct trace_flow *f, *g;
+	unsigned int i;
+
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		g = trace_other(t, f);
+		if (!g || g > f)
+			lane_faults(t, f, l);
+	}
+}
+
+/* ---- which faults explain the observations -------------------------------------------------- */
 
 /*
  * Which faults explain the observations: the table in doc/capture.md. Each fault is named, the

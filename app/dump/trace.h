@@ -11,8 +11,7 @@
  *  dump/delay.c    paths that got longer
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/fault.c    names of faults; faults of hosts and of captures
- *  dump/lane_fault.c  faults of lanes
- *  dump/anomaly.c  which faults explain the observations, the strongest first
+ *  dump/anomaly.c  faults of lanes; which faults explain the observations
  *  dump/merge.c    several captures in the order of one clock
  *  dump/report.c   prints it
  *
