@@ -11,10 +11,9 @@
  *  dump/shapes.c       tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/live.c         a report for each interval, while captures are read
- *  dump/events.c       messages, lanes and faults as a trace for Perfetto
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
- *  dump/timeline.c     one message over its lanes
+ *  dump/timeline.c     one message over its lanes; a trace for Perfetto
  *  dump/draw.c         parts of pictures; lanes over time; a report for a browser
  *
  * dump/trace.h has the analysis of several captures together.
@@ -26,11 +25,10 @@
 #include <string.h>
 
 #include "common/cli.h"
-#include "dump/events.h"
+#include "dump/draw.h"
 #include "dump/file.h"
 #include "dump/frames.h"
 #include "dump/host.h"
-#include "dump/draw.h"
 #include "dump/list.h"
 #include "dump/live.h"
 #include "dump/merge.h"
