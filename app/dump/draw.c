@@ -15,7 +15,6 @@
 #include "dump/report.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
-#include "dump/verdict.h"
 
 /* Write text, escaped for HTML and SVG. */
 static void svg_text(FILE *out, const char *text)

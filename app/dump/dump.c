@@ -11,8 +11,7 @@
  *  dump/shapes.c       tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/live.c         a report for each interval, while captures are read
- *  dump/verdict.c      what was wrong: the first lines
- *  dump/list.c         which messages are selected; a line each; problems of messages
+ *  dump/list.c         what was wrong; which messages are selected, a line each, their problems
  *  dump/timeline.c     one message over its lanes; a trace for Perfetto
  *  dump/draw.c         parts of pictures; lanes over time; a report for a browser
  *

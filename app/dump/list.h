@@ -2,13 +2,14 @@
 /**
  * @file dump/list.h
  * Messages as lines of text, CSV or JSON: which of them are printed, the slowest, and those with
- * problems.
+ * problems. What was wrong, where, since when, how much, and what to do: the first lines.
  */
 #ifndef DUMP_LIST_H
 #define DUMP_LIST_H
 
 #include <stdio.h>
 
+#include "dump/anomaly.h"
 #include "dump/message.h"
 #include "dump/report.h"
 
@@ -59,5 +60,25 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg);
 
 /** "tag 0x101", "am 3", "put", ... @return buf */
 const char *list_what(const struct msg *m, char *buf, size_t size);
+
+/* ---- first lines of the report */
+
+/** Print the first lines, at most 24; all with --all. */
+void verdict_text(FILE *out, const struct list *l);
+
+/**
+ * One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1"; without a capture of this end only
+ * its address, or "?". @return buf
+ */
+const char *verdict_end(const struct report *r, const struct trace_flow *f, bool to, char *buf,
+			size_t size);
+/** Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or the file. @return buf */
+const char *verdict_where(const struct report *r, const struct trace_anomaly *a, char *buf,
+			  size_t size);
+/** Pass sentences, each with a reason why something could not be judged. */
+void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
+
+/** Pass a sentence for each port of a RoCE device whose counters of faults have grown. */
+void verdict_devices(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 
 #endif /* DUMP_LIST_H */

@@ -14,10 +14,10 @@
 
 #include "dump/anomaly.h"
 #include "dump/frames.h"
+#include "dump/list.h"
 #include "dump/message.h"
 #include "dump/options.h"
 #include "dump/trace.h"
-#include "dump/verdict.h"
 
 #define LANES 10u /* lanes that are printed: the busiest ones; all with --all */
 

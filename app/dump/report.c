@@ -11,7 +11,6 @@
 #include "dump/list.h"
 #include "dump/options.h"
 #include "dump/trace.h"
-#include "dump/verdict.h"
 
 #define LANES 10u /* lanes that are printed: the worst ones; all with --all */
 

@@ -11,7 +11,6 @@
 #include "dump/report.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
-#include "dump/verdict.h"
 
 #define COLUMN 28
 #define BAR 60
