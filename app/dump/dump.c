@@ -3,8 +3,7 @@
  * weft-dump: a reader of captures, which doc/capture.md describes. Start, frames one by one,
  * passes over several captures, and reports while they are read. The other files:
  *
- *  dump/options.c      options
- *  dump/merge.c        several captures in the order of one clock; a part of them as one capture
+ *  dump/options.c      options; what they select of several captures, in the order of one clock
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
  *  dump/keylog.c       keys of sealed frames, and opening of frames with them
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
@@ -31,7 +30,6 @@
 #include "dump/frames.h"
 #include "dump/host.h"
 #include "dump/list.h"
-#include "dump/merge.h"
 #include "dump/message.h"
 #include "dump/options.h"
 #include "dump/timeline.h"

@@ -12,7 +12,7 @@
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/fault.c    names of faults; faults of hosts and of captures
  *  dump/anomaly.c  faults of lanes; which faults explain the observations
- *  dump/merge.c    several captures in the order of one clock
+ *  dump/options.c  several captures in the order of one clock
  *  dump/report.c   prints it
  *
  * dump/message.h has the messages in them.
