@@ -474,7 +474,7 @@ static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t 
 
 	if (wfi_name_is(addr, sizeof(*addr))) {
 		wfi_unlock();
-		rc = wfi_name_fetch(addr, &fetched);
+		rc = wfi_name_fetch(addr, wfi.seal_key, &fetched);
 		wfi_lock();
 		if (rc < 0)
 			return rc;

@@ -674,7 +674,7 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return -FI_EINVAL;
 	rc = check_key(info);
 	if (rc == 0 && info->src_addr && wfi_name_is(info->src_addr, info->src_addrlen))
-		rc = wfi_name_listen(info->src_addr, &server);
+		rc = wfi_name_listen(info->src_addr, wfi.seal_key, &server);
 	if (rc < 0)
 		return rc;
 	ep = ep_new(domain, FI_CLASS_EP, &ep_fi_ops, context);

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "base/tcp.h"
 #include "base/thread.h"
 #include "provider/provider.h"
@@ -24,6 +26,10 @@
 #define GREETING_LEN 8u
 
 static_assert(sizeof(WFI_NAME_GREETING) == GREETING_LEN + 1, "length of the greeting");
+static_assert(sizeof(WFI_NAME_SEALED) == GREETING_LEN + 1, "length of the greeting");
+
+/* Weak: a build that cannot seal has no such functions. It refuses job keys. */
+#pragma weak weft_sealed_greeting
 
 /* ------------------------------------------------------------------ the address */
 
@@ -112,23 +118,101 @@ const char *wfi_name_text(const void *addr, char *buf, size_t size)
 	return buf;
 }
 
+/* ------------------------------------------------------------------ both ends */
+
+/* @return the key for one exchange, in memory for keys; NULL: there is no memory or randomness */
+static struct weft_greeting_key *greeting_key(const uint8_t *job_key)
+{
+	struct weft_greeting_key *k = weft_secret_alloc(sizeof(*k));
+
+	if (!k)
+		return NULL;
+	memcpy(k->job_key, job_key, sizeof(k->job_key));
+	/* A request of at most 256 bytes is never cut short. */
+	if (getrandom(k->random, sizeof(k->random), 0) == sizeof(k->random))
+		return k;
+	weft_secret_free(k, sizeof(*k));
+	return NULL;
+}
+
 /* ------------------------------------------------------------------ the client */
+
+struct fetch {
+	struct weft_greeting_key *key; /* NULL: without a job key */
+	void *addr;
+};
+
+static int fail_key(struct weft_tcp_connect *c, const char *what)
+{
+	return weft_tcp_fail(c, -EACCES,
+			     "the endpoint on %s port %u %s: give both ends the same job key "
+			     "(WEFT_JOB_KEY or auth_key)",
+			     c->host, c->port, what);
+}
+
+static int receive_sealed(struct weft_tcp_connect *c, int fd, uint64_t end)
+{
+	uint8_t answer[FI_NAME_MAX + WEFT_GREETING_OVERHEAD];
+	const struct fetch *f = c->arg;
+	int rc = weft_tcp_receive(c, fd, answer, sizeof(answer), end);
+
+	if (rc == -ENODATA)
+		return fail_key(c, "has another job key");
+	if (rc == 0)
+		rc = weft_sealed_greeting.open(f->key, answer, sizeof(answer), f->addr);
+	return rc == -EBADMSG ? fail_key(c, "sent an address that was changed on its way, or was "
+					    "made without the job key")
+			      : rc;
+}
+
+/* Without a job key the reply begins with the address itself. */
+static int receive_address(struct weft_tcp_connect *c, int fd, uint64_t end)
+{
+	const struct fetch *f = c->arg;
+	uint8_t head[GREETING_LEN];
+	int rc = weft_tcp_receive(c, fd, head, sizeof(head), end);
+
+	if (rc < 0)
+		return rc;
+	if (memcmp(head, f->key ? WFI_NAME_GREETING : WFI_NAME_SEALED, sizeof(head)) == 0)
+		return fail_key(c, f->key ? "has no job key, and this end has one"
+					  : "has a job key, and this end has none");
+	if (f->key)
+		return memcmp(head, WFI_NAME_SEALED, sizeof(head)) == 0 ? receive_sealed(c, fd, end)
+									: -EPROTO;
+	memcpy(f->addr, head, sizeof(head));
+	return weft_tcp_receive(c, fd, (uint8_t *)f->addr + sizeof(head),
+				FI_NAME_MAX - sizeof(head), end);
+}
+
+static int send_greeting(const struct fetch *f, int fd)
+{
+	uint8_t m[GREETING_LEN + WEFT_GREETING_REQUEST];
+	size_t length = f->key ? sizeof(m) : GREETING_LEN;
+	int rc = f->key ? weft_sealed_greeting.request(f->key, m + GREETING_LEN) : 0;
+
+	memcpy(m, f->key ? WFI_NAME_SEALED : WFI_NAME_GREETING, GREETING_LEN);
+	/* The socket is new: its buffer has room. */
+	if (rc == 0 && send(fd, m, length, MSG_NOSIGNAL) != (ssize_t)length)
+		rc = -EPIPE;
+	return rc;
+}
 
 static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
 {
-	int rc = -EPIPE;
+	int rc = send_greeting(c->arg, fd);
 
-	/* The socket is new: its buffer has room. */
-	if (send(fd, WFI_NAME_GREETING, GREETING_LEN, MSG_NOSIGNAL) == GREETING_LEN)
-		rc = weft_tcp_receive(c, fd, c->arg, FI_NAME_MAX, end);
-	return rc == 0 ? 0
-		       : weft_tcp_fail(c, rc,
-				       "no endpoint of weft listens on %s port %u: check the port",
-				       c->host, c->port);
+	if (rc == 0)
+		rc = receive_address(c, fd, end);
+	if (rc == 0 || rc == -EACCES) /* fail_key() has written the sentence. */
+		return rc;
+	return weft_tcp_fail(c, rc, "no endpoint of weft listens on %s port %u: check the port",
+			     c->host, c->port);
 }
 
-int wfi_name_fetch(const void *name, void *addr)
+int wfi_name_fetch(const void *name, const uint8_t *job_key, void *addr)
 {
+	struct fetch f = {.key = job_key ? greeting_key(job_key) : NULL, .addr = addr};
 	struct place p = place_of(name);
 	uint64_t now = weft_tcp_now();
 	struct weft_tcp_connect c = {
@@ -139,10 +223,14 @@ int wfi_name_fetch(const void *name, void *addr)
 		.again_until = now + REFUSED_NS,
 		.end = now + FETCH_NS,
 		.greet = greet,
-		.arg = addr,
+		.arg = &f,
 	};
-	int fd = weft_tcp_connect(&c);
+	int fd;
 
+	if (job_key && !f.key)
+		return -FI_ENOMEM;
+	fd = weft_tcp_connect(&c);
+	weft_secret_free(f.key, sizeof(*f.key));
 	if (fd >= 0) {
 		close(fd);
 		return 0;
@@ -158,28 +246,88 @@ struct wfi_name_server {
 	bool runs;
 	int stop; /* eventfd */
 	struct weft_tcp_server *tcp;
+	const uint8_t *job_key; /* NULL: without a key */
 	uint8_t own[FI_NAME_MAX];
 };
+
+/* With the job key: the answer to a client's request. The server frees it. */
+static int seal_own(const struct wfi_name_server *s, const uint8_t *request,
+		    struct weft_tcp_answer *answer)
+{
+	struct weft_greeting_key *k = greeting_key(s->job_key);
+	size_t length = GREETING_LEN + sizeof(s->own) + WEFT_GREETING_OVERHEAD;
+	uint8_t *reply = k ? malloc(length) : NULL;
+	int rc = -ENOMEM;
+
+	if (reply) {
+		memcpy(reply, WFI_NAME_SEALED, GREETING_LEN);
+		rc = weft_sealed_greeting.answer(k, request, s->own, sizeof(s->own),
+						 reply + GREETING_LEN);
+	}
+	weft_secret_free(k, sizeof(*k));
+	if (rc < 0) {
+		free(reply);
+		return rc;
+	}
+	answer->reply = answer->owned = reply;
+	answer->length = length;
+	answer->accepted = true;
+	return 0;
+}
+
+/* A client with the job key. Refused, it gets the greeting only. */
+static void judge_request(const struct wfi_name_server *s, const uint8_t *request,
+			  struct weft_tcp_answer *answer)
+{
+	int rc = seal_own(s, request, answer);
+
+	if (rc < 0)
+		snprintf(answer->why, sizeof(answer->why), "%s",
+			 rc == -EBADMSG ? "it has another job key"
+					: "its reply cannot be sealed: no memory, or libcrypto "
+					  "fails");
+}
 
 static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
 	const struct wfi_name_server *s = arg;
+	const char *own = s->job_key ? WFI_NAME_SEALED : WFI_NAME_GREETING;
+	size_t head = length < GREETING_LEN ? length : GREETING_LEN;
+	bool is_plain = memcmp(bytes, WFI_NAME_GREETING, head) == 0;
+	bool is_sealed = memcmp(bytes, WFI_NAME_SEALED, head) == 0;
 
-	if (memcmp(bytes, WFI_NAME_GREETING, length) != 0) {
-		*answer = (struct weft_tcp_answer){.why = "it is no program of libfabric"};
+	*answer = (struct weft_tcp_answer){0};
+	if (!is_plain && !is_sealed) {
+		snprintf(answer->why, sizeof(answer->why), "it is no program of libfabric");
 		return 0;
 	}
 	if (length < GREETING_LEN)
 		return -EAGAIN;
-	*answer = (struct weft_tcp_answer){
-		.reply = s->own, .length = sizeof(s->own), .accepted = true};
+	answer->reply = own;
+	answer->length = GREETING_LEN;
+	if (memcmp(bytes, own, GREETING_LEN) != 0) {
+		snprintf(answer->why, sizeof(answer->why), "%s",
+			 s->job_key ? "it has no job key, and this end has one"
+				    : "it has a job key, and this end has none");
+	} else if (!s->job_key) {
+		*answer = (struct weft_tcp_answer){
+			.reply = s->own, .length = sizeof(s->own), .accepted = true};
+	} else if (length < GREETING_LEN + WEFT_GREETING_REQUEST) {
+		return -EAGAIN;
+	} else {
+		judge_request(s, (const uint8_t *)bytes + GREETING_LEN, answer);
+	}
 	return 0;
 }
 
+/* With a job key a refused client may be an attacker, or a rank without the key: a warning. */
 static void refused(void *arg, const char *client, const char *why, bool last)
 {
-	FI_INFO(&wfi_provider, FI_LOG_AV, "%s gets no address: %s%s\n", client, why,
-		last ? " (further clients have no line)" : "");
+	const struct wfi_name_server *s = arg;
+
+	FI_LOG(&wfi_provider, s->job_key ? FI_LOG_WARN : FI_LOG_INFO, FI_LOG_AV,
+	       "%s gets no address: %s%s\n", client, why,
+	       last ? " (further clients have no line)" : "");
 }
 
 static void *run(void *arg)
@@ -191,14 +339,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int wfi_name_listen(const void *name, struct wfi_name_server **server)
+int wfi_name_listen(const void *name, const uint8_t *job_key, struct wfi_name_server **server)
 {
 	struct place p = place_of(name);
 	struct weft_tcp_server_params params = {
 		.host = p.host,
 		.port = p.port,
 		.backlog = 64,
-		.hello = GREETING_LEN,
+		.hello = GREETING_LEN + (job_key ? WEFT_GREETING_REQUEST : 0),
 		.judge = judge,
 		.refused = refused,
 	};
@@ -212,6 +360,7 @@ int wfi_name_listen(const void *name, struct wfi_name_server **server)
 	if (!s)
 		return -FI_ENOMEM;
 	params.arg = s;
+	s->job_key = job_key;
 	s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = s->stop < 0 ? -errno : weft_tcp_server_open(&params, &s->tcp);
 	if (rc == 0) {
@@ -239,6 +388,10 @@ void wfi_name_close(struct wfi_name_server *s)
 	if (s->runs) {
 		eventfd_write(s->stop, 1);
 		pthread_join(s->thread, NULL);
+		FI_INFO(&wfi_provider, FI_LOG_EP_CTRL,
+			"%llu clients got the endpoint's address, %llu were refused\n",
+			(unsigned long long)weft_tcp_server_served(s->tcp),
+			(unsigned long long)weft_tcp_server_refused(s->tcp));
 	}
 	weft_tcp_server_close(s->tcp);
 	if (s->stop >= 0)

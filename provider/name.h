@@ -7,7 +7,12 @@
  * node and service into an address vector, the provider fetches the address of fi_getname().
  *
  * Addresses have FI_NAME_MAX bytes. The exchange: the client sends WFI_NAME_GREETING, the server
- * sends an address and closes.
+ * sends an address and closes. With a job key, the messages of base/tcp.h follow WFI_NAME_SEALED:
+ *
+ *	client -> server  WFI_NAME_SEALED | request
+ *	client <- server  WFI_NAME_SEALED | answer, whose text is the address
+ *
+ * A client that is refused for its key gets the greeting of the server only.
  */
 #ifndef WFI_NAME_H
 #define WFI_NAME_H
@@ -19,6 +24,7 @@
 struct wfi_name_server;
 
 #define WFI_NAME_GREETING "weft-fi2" /**< 8 bytes; the digit is the version of addresses */
+#define WFI_NAME_SEALED "weft-fk2"   /**< the greeting of an end with a job key */
 
 /** Is @p addr an address that wfi_name_make() has made? It may have any contents. */
 bool wfi_name_is(const void *addr, size_t length);
@@ -34,22 +40,26 @@ bool wfi_name_make(const char *node, const char *service, bool source, bool nume
 
 /**
  * Fetch the address of the endpoint that listens at @p name. Waits at most 5 s, so the caller must
- * not hold the lock of the process. @return 0 or a negative error; the log has the reason
+ * not hold the lock of the process.
+ * @param job_key  WFI_KEY_LEN bytes, or NULL
+ * @return 0; -FI_EACCES: the ends do not have the same job key; or another negative error. The log
+ * has the reason
  */
-int wfi_name_fetch(const void *name, void *addr);
+int wfi_name_fetch(const void *name, const uint8_t *job_key, void *addr);
 
 /**
  * Reserve the port of a source address.
+ * @param job_key  WFI_KEY_LEN bytes, which must stay until wfi_name_close(); NULL: without a key
  * @param[out] server  NULL: the address has no port, or the port is in use
  * @return 0, also without a server; or a negative error
  */
-int wfi_name_listen(const void *name, struct wfi_name_server **server);
+int wfi_name_listen(const void *name, const uint8_t *job_key, struct wfi_name_server **server);
 /**
  * Start a thread that sends @p own, FI_NAME_MAX bytes, to each client. @return 0, or -FI_EAGAIN:
  * the thread cannot be started
  */
 int wfi_name_serve(struct wfi_name_server *server, const void *own);
-/** End the thread, and free the server and its port. NULL is allowed. */
+/** End the thread, log the number of clients, and free the server. NULL is allowed. */
 void wfi_name_close(struct wfi_name_server *server);
 
 /** Host and port of an address of wfi_name_make(), as text. @return @p buf */

@@ -3,6 +3,7 @@
 #include "provider/process.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
@@ -209,6 +210,36 @@ static int keep_key(const uint8_t *key)
 	return 0;
 }
 
+/* The context has been created: it has checked the key and WEFT_SEAL. @return 0 or an error */
+static int keep_seal_key(const struct weft_config *config)
+{
+	char seal[16] = "", path[PATH_MAX] = "", why[512];
+	bool remote;
+	int rc = 0;
+
+	weft_config_get(config, "SEAL", seal, sizeof(seal));
+	weft_config_get(config, "JOB_KEY", path, sizeof(path));
+	if (strcmp(seal, "off") == 0 || (!wfi.key && path[0] == '\0'))
+		return 0;
+	wfi.seal_key = weft_secret_alloc(WFI_KEY_LEN);
+	if (!wfi.seal_key)
+		return -ENOMEM;
+	if (wfi.key)
+		memcpy(wfi.seal_key, wfi.key, WFI_KEY_LEN);
+	else
+		rc = weft_job_key_load(path, wfi.seal_key, &remote, why, sizeof(why));
+	if (rc < 0)
+		FI_WARN(&wfi_provider, FI_LOG_CORE, "WEFT_JOB_KEY: %s\n", why);
+	return rc;
+}
+
+static void forget_keys(void)
+{
+	weft_secret_free(wfi.key, WFI_KEY_LEN);
+	weft_secret_free(wfi.seal_key, WFI_KEY_LEN);
+	wfi.key = wfi.seal_key = NULL;
+}
+
 static int create_context(void)
 {
 	struct weft_context_params params =
@@ -221,14 +252,15 @@ static int create_context(void)
 		return -wfi_errno(rc);
 	params.config = config;
 	rc = weft_context_create(&params, &wfi.ctx);
+	if (rc == 0) {
+		rc = keep_seal_key(config);
+		if (rc < 0) {
+			weft_context_destroy(wfi.ctx);
+			wfi.ctx = NULL;
+		}
+	}
 	weft_config_release(config);
 	return rc < 0 ? -wfi_errno(rc) : 0;
-}
-
-static void forget_key(void)
-{
-	weft_secret_free(wfi.key, WFI_KEY_LEN);
-	wfi.key = NULL;
 }
 
 int wfi_process_get(const uint8_t *key)
@@ -248,7 +280,7 @@ int wfi_process_get(const uint8_t *key)
 		return rc;
 	rc = create_context();
 	if (rc < 0) {
-		forget_key();
+		forget_keys();
 		return rc;
 	}
 	wfi.domains = 1;
@@ -261,7 +293,7 @@ void wfi_process_put(void)
 		return;
 	weft_context_destroy(wfi.ctx);
 	wfi.ctx = NULL;
-	forget_key();
+	forget_keys();
 }
 
 /* ------------------------------------------------------------------ the worker */

@@ -130,6 +130,11 @@ struct wfi_process {
 	struct weft_context *ctx;
 	/** job key that an application has given, of weft_secret_alloc(); NULL: none */
 	uint8_t *key;
+	/**
+	 * key by which frames are sealed: the application's, or that of WEFT_JOB_KEY; of
+	 * weft_secret_alloc(), constant while there are domains; NULL: frames are plain
+	 */
+	uint8_t *seal_key;
 	struct weft_worker *worker; /**< NULL without endpoints */
 	unsigned int worker_number; /**< number of workers so far */
 	/** generation of the process: a child of fork() has the next */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric's auth_key is the job key: which keys are taken, and that the frames of two processes
- * over UDP sockets are sealed with it. A capture shows what is on the wire.
+ * libfabric's auth_key is the job key: which keys are taken, that the frames of two processes over
+ * UDP sockets are sealed with it, and that addresses by node and service are, too. A capture shows
+ * what is on the wire.
  */
 
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "world.h"
@@ -196,13 +200,163 @@ static void two_keys(void **state)
 	unsetenv("WEFT_CONNECT_TIMEOUT");
 }
 
+/* ------------------------------------------------------------------ by node and service */
+
+static struct world_params with_key(const void *auth_key)
+{
+	return (struct world_params){.caps = FI_TAGGED, .auth_key = auth_key};
+}
+
+/* Insert the address of the server on @p port. @return 0 or libfabric's error, positive */
+static int insert(struct world *w, const char *port)
+{
+	fi_addr_t server;
+	int error = -1, n;
+
+	n = fi_av_insertsvc(w->av, "127.0.0.1", port, &server, FI_SYNC_ERR, &error);
+	assert_int_equal(n, error == 0);
+	assert_int_equal(server == FI_ADDR_NOTAVAIL, error != 0);
+	return error;
+}
+
+static void insert_with(const char *port, const void *auth_key, int expected)
+{
+	struct world_params params = with_key(auth_key);
+	struct world w;
+
+	world_open_at(&w, &params, NULL, NULL, 0);
+	assert_int_equal(insert(&w, port), expected);
+	world_shut(&w);
+}
+
+static int connect_to(const char *port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	a.sin_port = htons((uint16_t)atoi(port));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* What a program without the key gets: the greeting, and never an address. */
+static void get_nothing(const char *port, const char *greeting, size_t length)
+{
+	char reply[256];
+	int fd = connect_to(port);
+
+	assert_int_equal(send(fd, greeting, length, 0), length);
+	assert_int_equal(recv(fd, reply, sizeof(reply), MSG_WAITALL), 8);
+	assert_memory_equal(reply, "weft-fk2", 8);
+	close(fd);
+}
+
+/* A client of each kind, while a server with @p auth_key listens at the other side. */
+static void clients(void **state)
+{
+	static const char forged[56] = "weft-fk2 48 bytes that were made without any key";
+	struct world_params params = with_key(key);
+	char port[8], sync;
+	struct world w;
+
+	(void)state;
+	world_free_port(port);
+	if (world_side == 0) {
+		world_open_at(&w, &params, NULL, port, FI_SOURCE);
+		world_barrier();
+		world_take(&sync, 1);
+		world_shut(&w);
+		world_barrier();
+		return;
+	}
+	world_barrier();
+	insert_with(port, key, 0);
+	insert_with(port, other_key, FI_EACCES);
+	insert_with(port, NULL, FI_EACCES);
+	get_nothing(port, "weft-fi2", 8);
+	get_nothing(port, forged, sizeof(forged));
+	insert_with(port, key, 0);
+	world_give("", 1);
+	world_barrier();
+}
+
+/* A client with the key and a server without one, or with bytes that were made without it. */
+static void servers(void **state)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct world_params params = with_key(NULL);
+	char port[8], sync, bytes[8 + 128] = "weft-fk2";
+	int fd, on = 1, client;
+	struct world w;
+
+	(void)state;
+	world_free_port(port);
+	if (world_side == 1) {
+		world_barrier();
+		insert_with(port, key, FI_EACCES);
+		world_give("", 1);
+		world_barrier();
+		insert_with(port, key, FI_EACCES);
+		world_barrier();
+		return;
+	}
+	world_open_at(&w, &params, NULL, port, FI_SOURCE);
+	world_barrier();
+	world_take(&sync, 1);
+	world_shut(&w);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	a.sin_port = htons((uint16_t)atoi(port));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	world_barrier();
+	client = accept(fd, NULL, NULL);
+	assert_int_equal(send(client, bytes, sizeof(bytes), MSG_NOSIGNAL), sizeof(bytes));
+	world_barrier();
+	close(client);
+	close(fd);
+}
+
+/* The key of WEFT_JOB_KEY is as good as auth_key; with WEFT_SEAL=off it is not used. */
+static void from_file(void **state)
+{
+	struct world_params params = with_key(NULL);
+	char port[8], path[64], sync;
+	struct world w;
+	int fd;
+
+	(void)state;
+	world_free_port(port);
+	snprintf(path, sizeof(path), "/tmp/weft-auth-key-%d.key", (int)getpid());
+	fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+	assert_int_equal(write(fd, key, 32), 32);
+	close(fd);
+	setenv("WEFT_JOB_KEY", path, 1);
+	if (world_side == 0) {
+		world_open_at(&w, &params, NULL, port, FI_SOURCE);
+		world_barrier();
+		world_take(&sync, 1);
+		world_shut(&w);
+	} else {
+		world_barrier();
+		get_nothing(port, "weft-fi2", 8);
+		insert_with(port, NULL, 0);
+		setenv("WEFT_SEAL", "off", 1);
+		insert_with(port, NULL, FI_EACCES);
+		unsetenv("WEFT_SEAL");
+		world_give("", 1);
+	}
+	unsetenv("WEFT_JOB_KEY");
+	unlink(path);
+	world_barrier();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(one_key),
-		cmocka_unit_test(frames),
-		cmocka_unit_test(two_keys),
+		cmocka_unit_test(sizes),     cmocka_unit_test(one_key), cmocka_unit_test(frames),
+		cmocka_unit_test(two_keys),  cmocka_unit_test(clients), cmocka_unit_test(servers),
+		cmocka_unit_test(from_file),
 	};
 
 	world_begin();

@@ -14,66 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define VERSION FI_VERSION(1, 17)
+static const struct world_params params = {.caps = FI_TAGGED | FI_SOURCE};
 
-/* A port that was free a moment ago, of which both sides know. */
-static void free_port(char port[8])
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t size = sizeof(a);
-	int fd;
-
-	if (world_side == 1) {
-		world_take(port, 8);
-		return;
-	}
-	memset(port, 0, 8);
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
-	close(fd);
-	snprintf(port, 8, "%u", ntohs(a.sin_port));
-	world_give(port, 8);
-}
-
-struct end {
-	struct fi_info *info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_av *av;
-	struct fid_cq *cq;
-	struct fid_ep *ep;
-};
-
-static void end_open(struct end *e, const char *node, const char *port, uint64_t flags)
-{
-	struct fi_info *hints = world_hints(&(struct world_params){.caps = FI_TAGGED | FI_SOURCE});
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
-	struct fi_av_attr av = {.type = FI_AV_TABLE};
-
-	CHECK(fi_getinfo(VERSION, node, port, flags, hints, &e->info));
-	fi_freeinfo(hints);
-	CHECK(fi_fabric(e->info->fabric_attr, &e->fabric, NULL));
-	CHECK(fi_domain(e->fabric, e->info, &e->domain, NULL));
-	CHECK(fi_av_open(e->domain, &av, &e->av, NULL));
-	CHECK(fi_cq_open(e->domain, &cq, &e->cq, NULL));
-	CHECK(fi_endpoint(e->domain, e->info, &e->ep, NULL));
-	CHECK(fi_ep_bind(e->ep, &e->av->fid, 0));
-	CHECK(fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV));
-	CHECK(fi_enable(e->ep));
-}
-
-static void end_close(struct end *e)
-{
-	CHECK(fi_close(&e->ep->fid));
-	CHECK(fi_close(&e->cq->fid));
-	CHECK(fi_close(&e->av->fid));
-	CHECK(fi_close(&e->domain->fid));
-	CHECK(fi_close(&e->fabric->fid));
-	fi_freeinfo(e->info);
-}
-
-static void next(struct end *e)
+static void next(struct world *e)
 {
 	struct fi_cq_tagged_entry entry;
 	ssize_t n;
@@ -85,7 +28,7 @@ static void next(struct end *e)
 }
 
 /* As fabtests do: the client sends its own address, and gets an answer. */
-static void serve(struct end *e)
+static void serve(struct world *e)
 {
 	char addr[FI_NAME_MAX];
 	fi_addr_t client;
@@ -97,7 +40,7 @@ static void serve(struct end *e)
 	next(e);
 }
 
-static void call(struct end *e, fi_addr_t server)
+static void call(struct world *e, fi_addr_t server)
 {
 	char own[FI_NAME_MAX], answer[8] = "";
 	size_t size = sizeof(own);
@@ -115,43 +58,43 @@ static void by_destination(void **state)
 {
 	static const char *const hosts[] = {"127.0.0.1", "localhost"};
 	fi_addr_t server;
-	struct end e;
+	struct world e;
 	char port[8];
 
 	for (unsigned int i = 0; i < 2; i++) {
-		free_port(port);
+		world_free_port(port);
 		if (world_side == 0) {
-			end_open(&e, NULL, port, FI_SOURCE);
+			world_open_at(&e, &params, NULL, port, FI_SOURCE);
 			serve(&e);
 		} else {
 			/* The server may start later. */
-			end_open(&e, hosts[i], port, 0);
+			world_open_at(&e, &params, hosts[i], port, 0);
 			assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL),
 					 1);
 			call(&e, server);
 		}
 		world_barrier();
-		end_close(&e);
+		world_shut(&e);
 	}
 }
 
 static void by_insertsvc(void **state)
 {
 	fi_addr_t server;
-	struct end e;
+	struct world e;
 	char port[8];
 
-	free_port(port);
+	world_free_port(port);
 	if (world_side == 0) {
-		end_open(&e, "127.0.0.1", port, FI_SOURCE);
+		world_open_at(&e, &params, "127.0.0.1", port, FI_SOURCE);
 		serve(&e);
 	} else {
-		end_open(&e, NULL, NULL, 0);
+		world_open_at(&e, &params, NULL, NULL, 0);
 		assert_int_equal(fi_av_insertsvc(e.av, "127.0.0.1", port, &server, 0, NULL), 1);
 		call(&e, server);
 	}
 	world_barrier();
-	end_close(&e);
+	world_shut(&e);
 }
 
 /* Two endpoints for one port, a client without a server, and a server that is none of Weft's. */
@@ -161,20 +104,20 @@ static void errors(void **state)
 	int wrong = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 	struct fid_ep *second;
 	fi_addr_t server;
-	struct end e;
+	struct world e;
 	char port[8];
 
-	free_port(port);
+	world_free_port(port);
 	if (world_side == 1) {
 		close(wrong);
 		world_barrier();
 		return;
 	}
-	end_open(&e, NULL, port, FI_SOURCE);
+	world_open_at(&e, &params, NULL, port, FI_SOURCE);
 	CHECK(fi_endpoint(e.domain, e.info, &second, NULL));
 	CHECK(fi_close(&second->fid));
-	end_close(&e);
-	end_open(&e, "127.0.0.1", port, 0);
+	world_shut(&e);
+	world_open_at(&e, &params, "127.0.0.1", port, 0);
 	assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL), 0);
 	assert_true(server == FI_ADDR_NOTAVAIL);
 	a.sin_port = htons((uint16_t)atoi(port));
@@ -183,7 +126,7 @@ static void errors(void **state)
 	assert_int_equal(listen(wrong, 1), 0);
 	assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL), 0);
 	close(wrong);
-	end_close(&e);
+	world_shut(&e);
 	world_barrier();
 }
 
@@ -253,14 +196,14 @@ static void without_descriptors(void **state)
 	unsigned long ticks;
 	struct rlimit was;
 	int client, task;
-	struct end e;
+	struct world e;
 
-	free_port(port);
+	world_free_port(port);
 	if (world_side == 1) {
 		world_barrier();
 		return;
 	}
-	end_open(&e, "127.0.0.1", port, FI_SOURCE);
+	world_open_at(&e, &params, "127.0.0.1", port, FI_SOURCE);
 	task = name_thread();
 	client = socket(AF_INET, SOCK_STREAM, 0);
 	a.sin_port = htons((uint16_t)atoi(port));
@@ -276,7 +219,7 @@ static void without_descriptors(void **state)
 	assert_int_equal(recv(client, address, sizeof(address), MSG_WAITALL), sizeof(address));
 	close(client);
 	close(task);
-	end_close(&e);
+	world_shut(&e);
 	world_barrier();
 }
 

@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -158,15 +159,14 @@ static void open_queues(struct world *w, const struct world_params *world_params
 	CHECK(fi_ep_bind(w->ep, &w->cq->fid, FI_TRANSMIT | FI_RECV | world_params->cq_flags));
 }
 
-void world_open(struct world *w, const struct world_params *world_params)
+void world_open_at(struct world *w, const struct world_params *world_params, const char *node,
+		   const char *service, uint64_t flags)
 {
 	struct fi_info *hints = world_hints(world_params);
 	struct fi_av_attr av_attr = {0};
-	uint8_t mine[64], other[64];
-	size_t length = sizeof(mine);
 
 	*w = (struct world){.me = world_side, .other = !world_side};
-	CHECK(fi_getinfo(VERSION, NULL, NULL, 0, hints, &w->info));
+	CHECK(fi_getinfo(VERSION, node, service, flags, hints, &w->info));
 	fi_freeinfo(hints);
 	CHECK(fi_fabric(w->info->fabric_attr, &w->fabric, NULL));
 	CHECK(fi_domain(w->fabric, w->info, &w->domain, NULL));
@@ -175,6 +175,14 @@ void world_open(struct world *w, const struct world_params *world_params)
 	CHECK(fi_ep_bind(w->ep, &w->av->fid, 0));
 	open_queues(w, world_params);
 	CHECK(fi_enable(w->ep));
+}
+
+void world_open(struct world *w, const struct world_params *world_params)
+{
+	uint8_t mine[64], other[64];
+	size_t length = sizeof(mine);
+
+	world_open_at(w, world_params, NULL, NULL, 0);
 	CHECK(fi_getname(&w->ep->fid, mine, &length));
 	assert_int_equal(length, sizeof(mine));
 	world_give(mine, sizeof(mine));
@@ -190,9 +198,8 @@ void world_close_ep(struct world *w)
 	w->ep = NULL;
 }
 
-void world_close(struct world *w)
+void world_shut(struct world *w)
 {
-	world_barrier_progress(w);
 	if (w->ep)
 		world_close_ep(w);
 	if (w->cq)
@@ -209,7 +216,32 @@ void world_close(struct world *w)
 	CHECK(fi_close(&w->domain->fid));
 	CHECK(fi_close(&w->fabric->fid));
 	fi_freeinfo(w->info);
+}
+
+void world_close(struct world *w)
+{
+	world_barrier_progress(w);
+	world_shut(w);
 	world_barrier();
+}
+
+void world_free_port(char port[8])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	int fd;
+
+	if (world_side == 1) {
+		world_take(port, 8);
+		return;
+	}
+	memset(port, 0, 8);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+	close(fd);
+	snprintf(port, 8, "%u", ntohs(a.sin_port));
+	world_give(port, 8);
 }
 
 /* ------------------------------------------------------------------ completions */

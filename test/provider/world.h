@@ -65,6 +65,13 @@ void world_begin(void);
 int world_end(int failed);
 
 struct fi_info *world_hints(const struct world_params *world_params);
+/** Everything open, by node and service as for fi_getinfo(); no addresses exchanged. */
+void world_open_at(struct world *w, const struct world_params *world_params, const char *node,
+		   const char *service, uint64_t flags);
+/** Close everything, whatever the other side does. */
+void world_shut(struct world *w);
+/** The number of a TCP port that is free, the same on both sides. */
+void world_free_port(char port[8]);
 /** Everything open, addresses exchanged. */
 void world_open(struct world *w, const struct world_params *world_params);
 void world_close(struct world *w);
