@@ -509,12 +509,37 @@ static void report(struct wfi_av *av, int error, uint64_t data, void *context)
 		wfi_eq_report_error(av->eq, &av->av.fid, context, data, error);
 }
 
-static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *places,
-		     uint64_t flags, void *context)
+/*
+ * Copy the next address of an array. Texts follow one another, each behind the zero byte of the one
+ * before, as for libfabric's shm.
+ * @param[in,out] in  NULL: the text before has no end
+ */
+static bool next_address(uint32_t format, const char **in, struct wfi_addr *addr)
 {
-	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+	size_t length = sizeof(*addr);
+	const char *at = *in;
+
+	if (format == FI_ADDR_STR && at) {
+		length = strnlen(at, WFI_TEXT_MAX) + 1;
+		*in = length > WFI_TEXT_MAX ? NULL : at + length;
+	} else if (at) {
+		*in = at + length;
+	}
+	if (at && wfi_address_read(format, at, length, addr))
+		return true;
+	FI_WARN(&wfi_provider, FI_LOG_AV, "malformed address%s\n",
+		format == FI_ADDR_STR ? ": with FI_ADDR_STR the argument is the texts of "
+					"fi_getname(), one behind the other, and no pointers"
+				      : "");
+	return false;
+}
+
+static int insert(struct wfi_av *av, uint32_t format, const void *addr, size_t count,
+		  fi_addr_t *places, uint64_t flags, void *context)
+{
 	int rc, done = 0, *errors = flags & FI_SYNC_ERR ? context : NULL;
-	const struct wfi_addr *in = addr;
+	const char *in = addr;
+	struct wfi_addr one;
 	fi_addr_t place;
 
 	if (flags & ~(FI_MORE | FI_SYNC_ERR) || (av->events && !av->eq))
@@ -522,7 +547,7 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	wfi_lock();
 	for (size_t i = 0; i < count; i++) {
 		place = FI_ADDR_NOTAVAIL;
-		rc = insert_one(av, &in[i], &place);
+		rc = next_address(format, &in, &one) ? insert_one(av, &one, &place) : -FI_EINVAL;
 		if (places)
 			places[i] = place;
 		if (errors)
@@ -537,16 +562,28 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	return av->events ? 0 : done;
 }
 
+static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *places,
+		     uint64_t flags, void *context)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+
+	return insert(av, av->domain->addr_format, addr, count, places, flags, context);
+}
+
 static int av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *place,
 			uint64_t flags, void *context)
 {
-	struct wfi_addr name;
+	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+	struct wfi_addr addr;
+	bool found;
 
-	if (!node || !service)
+	if (!node || !service == !wfi_text_is(node))
 		return -FI_EINVAL;
-	if (!wfi_name_make(node, service, false, false, &name))
+	found = service ? wfi_name_make(node, service, false, false, &addr)
+			: wfi_text_read(node, WFI_TEXT_MAX, true, &addr);
+	if (!found)
 		return -FI_EADDRNOTAVAIL;
-	return av_insert(fid, &name, 1, place, flags, context);
+	return insert(av, FI_FORMAT_UNSPEC, &addr, 1, place, flags, context);
 }
 
 static int no_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
@@ -589,30 +626,35 @@ static int av_lookup(struct fid_av *fid, fi_addr_t place, void *addr, size_t *le
 {
 	struct wfi_av *av = container_of(fid, struct wfi_av, av);
 	const struct wfi_av_entry *e;
+	char out[WFI_TEXT_MAX];
 	size_t n;
 
 	wfi_lock();
 	e = wfi_av_entry(av, place);
 	if (e) {
-		n = *length < sizeof(e->addr) ? *length : sizeof(e->addr);
-		memcpy(addr, &e->addr, n);
-		*length = sizeof(e->addr);
+		n = wfi_address_write(av->domain->addr_format, &e->addr, out);
+		memcpy(addr, out, *length < n ? *length : n);
+		*length = n;
 	}
 	wfi_unlock();
 	return e ? 0 : -FI_EINVAL;
 }
 
-static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *length)
+static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *length)
 {
-	char text[64] = "weft:damaged address";
-	const struct wfi_addr *a = addr;
+	uint32_t format = container_of(fid, struct wfi_av, av)->domain->addr_format;
+	char text[WFI_TEXT_MAX] = "weft:damaged address";
+	struct wfi_addr a;
 	uint64_t id;
 	int n;
 
-	if (wfi_name_is(a, sizeof(*a)))
-		wfi_name_text(a, text, sizeof(text));
-	else if (wfi_addr_check(a, &id) == 0)
-		snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id, a->number);
+	if (wfi_address_read(format, addr, format == FI_ADDR_STR ? WFI_TEXT_MAX : sizeof(a), &a)) {
+		if (format == FI_ADDR_STR || wfi_name_is(&a, sizeof(a)))
+			wfi_text_make(&a, text);
+		else if (wfi_addr_check(&a, &id) == 0)
+			snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id,
+				 a.number);
+	}
 	n = snprintf(buf, *length, "%s", text);
 	*length = (size_t)n + 1;
 	return buf;

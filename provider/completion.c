@@ -120,7 +120,9 @@ static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
  */
 static void give_address(struct wfi_cq *cq, struct fi_cq_err_entry *buf, void *address)
 {
-	size_t length = address ? FI_NAME_MAX : 0;
+	size_t length = !address                                 ? 0
+			: cq->domain->addr_format == FI_ADDR_STR ? strlen(address) + 1
+								 : FI_NAME_MAX;
 
 	free(cq->address);
 	cq->address = address;

@@ -24,7 +24,8 @@ struct wfi_completion {
 	size_t cut;     /**< errors: bytes that did not fit */
 	int error;      /**< positive; 0: success */
 	int weft_error; /**< negative error of Weft or libfabric; 0: none, or FI_EADDRNOTAVAIL */
-	void *address; /**< FI_EADDRNOTAVAIL: of the source, FI_NAME_MAX bytes, malloc(); or NULL */
+	/** FI_EADDRNOTAVAIL: the source, in the domain's format, malloc(); or NULL */
+	void *address;
 };
 
 struct wfi_cq {

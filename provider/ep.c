@@ -407,6 +407,7 @@ static int ep_getname(fid_t fid, void *addr, size_t *length)
 	struct wfi_ep *ep = ep_of_fid(fid);
 	size_t room = *length;
 	struct wfi_addr own;
+	char out[WFI_TEXT_MAX];
 	int rc;
 
 	if (fid->fclass != FI_CLASS_EP)
@@ -416,9 +417,9 @@ static int ep_getname(fid_t fid, void *addr, size_t *length)
 	wfi_unlock();
 	if (rc < 0)
 		return rc;
-	*length = sizeof(own);
-	memcpy(addr, &own, room < sizeof(own) ? room : sizeof(own));
-	return room < sizeof(own) ? -FI_ETOOSMALL : 0;
+	*length = wfi_address_write(ep->domain->addr_format, &own, out);
+	memcpy(addr, out, room < *length ? room : *length);
+	return room < *length ? -FI_ETOOSMALL : 0;
 }
 
 static int no_setname(fid_t fid, void *addr, size_t length)
@@ -663,6 +664,18 @@ int wfi_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 	return 0;
 }
 
+/* Reserve the port of a source address of fi_getinfo(). @return 0, also without such an address */
+static int listen_at_source(const struct fi_info *info, struct wfi_name_server **server)
+{
+	struct wfi_addr name;
+
+	if (!info->src_addr ||
+	    !wfi_address_read(info->addr_format, info->src_addr, info->src_addrlen, &name) ||
+	    !wfi_name_is(&name, sizeof(name)))
+		return 0;
+	return wfi_name_listen(&name, wfi.seal_key, server);
+}
+
 int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
@@ -673,8 +686,8 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	rc = check_key(info);
-	if (rc == 0 && info->src_addr && wfi_name_is(info->src_addr, info->src_addrlen))
-		rc = wfi_name_listen(info->src_addr, wfi.seal_key, &server);
+	if (rc == 0)
+		rc = listen_at_source(info, &server);
 	if (rc < 0)
 		return rc;
 	ep = ep_new(domain, FI_CLASS_EP, &ep_fi_ops, context);

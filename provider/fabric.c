@@ -154,6 +154,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 	domain->domain.ops = &domain_ops;
 	domain->domain.mr = &wfi_mr_ops;
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
+	domain->addr_format = info->addr_format;
 	domain->generation = wfi.generation;
 	domain->api_version = fabric->api_version;
 	domain->app_keys = info->caps & WFI_CAPS_MEMORY && info->domain_attr &&

@@ -148,38 +148,88 @@ static bool wants_virtual_addresses(const struct fi_info *hints)
 	return hints && hints->domain_attr && hints->domain_attr->mr_mode == WFI_MR_BASIC;
 }
 
+/* ------------------------------------------------------------------ addresses of a request */
+
+/* In the provider's own format, whatever that of the request is. */
+struct addresses {
+	uint32_t format; /* of the hints: FI_FORMAT_UNSPEC or FI_ADDR_STR */
+	bool has_dest;
+	struct wfi_addr source, dest;
+};
+
 /*
  * An endpoint's address is created with the endpoint, so the source addresses accepted are those
  * that fi_getinfo() returned.
  */
-static bool is_unmade(const void *addr, size_t length)
+static bool is_unmade(const struct wfi_addr *addr)
 {
 	struct wfi_addr unmade;
 
 	wfi_addr_unmade(&unmade);
-	return length == sizeof(unmade) && memcmp(addr, &unmade, sizeof(unmade)) == 0;
+	return memcmp(addr, &unmade, sizeof(unmade)) == 0;
 }
 
-static bool is_peer(const void *addr, size_t length)
+static bool is_peer(const struct wfi_addr *addr)
 {
 	uint64_t id;
 
-	return wfi_name_is(addr, length) ||
-	       (length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id) == 0);
+	return wfi_name_is(addr, sizeof(*addr)) || wfi_addr_check(addr, &id) == 0;
 }
 
-static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
+static const char *hinted_source(const struct fi_info *hints, uint64_t flags, struct addresses *a)
 {
-	if (hints->addr_format != FI_FORMAT_UNSPEC)
-		return "addr_format";
-	if (hints->src_addr && !(flags & FI_SOURCE) &&
-	    !is_unmade(hints->src_addr, hints->src_addrlen) &&
-	    !wfi_name_is(hints->src_addr, hints->src_addrlen))
+	struct wfi_addr source;
+	bool is =
+		wfi_address_read(hints->addr_format, hints->src_addr, hints->src_addrlen, &source);
+
+	if (is && wfi_name_is(&source, sizeof(source)))
+		a->source = source;
+	else if (!(flags & FI_SOURCE) && (!is || !is_unmade(&source)))
 		return "src_addr: it is no address of fi_getinfo()";
-	if (hints->dest_addr && !is_peer(hints->dest_addr, hints->dest_addrlen))
-		return "dest_addr: it is no address of fi_getname()";
 	return NULL;
 }
+
+static const char *hinted_addresses(const struct fi_info *hints, uint64_t flags,
+				    struct addresses *a)
+{
+	const char *what = NULL;
+
+	*a = (struct addresses){.format = hints ? hints->addr_format : FI_FORMAT_UNSPEC};
+	wfi_addr_unmade(&a->source);
+	if (a->format != FI_FORMAT_UNSPEC && a->format != FI_ADDR_STR)
+		return "addr_format: there are FI_FORMAT_UNSPEC and FI_ADDR_STR";
+	if (hints && hints->src_addr)
+		what = hinted_source(hints, flags, a);
+	if (what || !hints || !hints->dest_addr)
+		return what;
+	a->has_dest = wfi_address_read(a->format, hints->dest_addr, hints->dest_addrlen, &a->dest);
+	return a->has_dest && is_peer(&a->dest) ? NULL
+						: "dest_addr: it is no address of fi_getname()";
+}
+
+/* The node and the service are a source with FI_SOURCE, else a destination. Resolves names. */
+static const char *named_address(const char *node, const char *service, uint64_t flags,
+				 struct addresses *a)
+{
+	bool source = flags & FI_SOURCE, numeric = flags & FI_NUMERICHOST;
+	struct wfi_addr *addr = source ? &a->source : &a->dest;
+
+	if (!node && !service)
+		return NULL;
+	if (!node && !source)
+		return "a service without a node to connect to";
+	a->has_dest |= !source;
+	if (!node || !wfi_text_is(node))
+		return wfi_name_make(node, service, source, numeric, addr)
+			       ? NULL
+			       : "a node or service without an address";
+	if (service || !wfi_text_read(node, WFI_TEXT_MAX, !numeric, addr) ||
+	    (source ? !wfi_name_is(addr, sizeof(*addr)) : !is_peer(addr)))
+		return "node: it is no address of the form fi_weft://..., or has a service";
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ checking the rest */
 
 static const char *caps_lack(uint64_t caps)
 {
@@ -199,17 +249,13 @@ static const char *caps_lack(uint64_t caps)
 	return NULL;
 }
 
-static const char *lacks(const struct fi_info *hints, uint64_t flags,
-			 enum wfi_progress_choice progress)
+static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice progress)
 {
 	const char *what;
 
 	if (!hints)
 		return NULL;
 	what = caps_lack(hints->caps);
-	if (what)
-		return what;
-	what = address_lacks(hints, flags);
 	if (what)
 		return what;
 	if (hints->fabric_attr && hints->fabric_attr->name &&
@@ -356,40 +402,28 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-/*
- * The address of the node and the service that fi_getinfo() got: `source` with FI_SOURCE, else
- * `dest`. The other one is NULL; without node and service both are.
- */
-struct names {
-	const void *source, *dest;
-};
-
-static struct wfi_addr *copy_addr(const void *addr)
+static int fill_address(uint32_t format, const struct wfi_addr *addr, void **out, size_t *length)
 {
-	struct wfi_addr *copy = malloc(sizeof(*copy));
+	char buf[WFI_TEXT_MAX];
+	size_t n = wfi_address_write(format, addr, buf);
 
-	if (copy)
-		memcpy(copy, addr, sizeof(*copy));
-	return copy;
+	*out = malloc(n);
+	if (!*out)
+		return -FI_ENOMEM;
+	memcpy(*out, buf, n);
+	*length = n;
+	return 0;
 }
 
-static int fill_addresses(struct fi_info *info, const struct fi_info *hints,
-			  const struct names *names)
+static int fill_addresses(struct fi_info *info, const struct addresses *a)
 {
-	const void *source = names->source, *dest = names->dest;
-	struct wfi_addr unmade;
+	int rc;
 
-	wfi_addr_unmade(&unmade);
-	if (!source && hints && hints->src_addr && wfi_name_is(hints->src_addr, hints->src_addrlen))
-		source = hints->src_addr;
-	if (!dest && hints)
-		dest = hints->dest_addr;
-	info->addr_format = FI_FORMAT_UNSPEC;
-	info->src_addr = copy_addr(source ? source : &unmade);
-	info->src_addrlen = info->src_addr ? sizeof(unmade) : 0;
-	info->dest_addr = dest ? copy_addr(dest) : NULL;
-	info->dest_addrlen = info->dest_addr ? sizeof(unmade) : 0;
-	return !info->src_addr || (dest && !info->dest_addr) ? -FI_ENOMEM : 0;
+	info->addr_format = a->format;
+	rc = fill_address(a->format, &a->source, &info->src_addr, &info->src_addrlen);
+	if (rc == 0 && a->has_dest)
+		rc = fill_address(a->format, &a->dest, &info->dest_addr, &info->dest_addrlen);
+	return rc;
 }
 
 /* Copy a key; fi_freeinfo() frees the copy. @return 0, also for a key of 0 bytes; or -FI_ENOMEM */
@@ -420,7 +454,7 @@ static int fill_keys(struct fi_info *info, const struct fi_info *hints)
 	return rc;
 }
 
-static int offer(const struct fi_info *hints, const struct names *names,
+static int offer(const struct fi_info *hints, const struct addresses *addresses,
 		 enum wfi_progress_choice progress, struct fi_info **out)
 {
 	uint64_t orders = fenced_orders(hints);
@@ -436,7 +470,7 @@ static int offer(const struct fi_info *hints, const struct names *names,
 	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
 	if (rc == 0)
-		rc = fill_addresses(info, hints, names);
+		rc = fill_addresses(info, addresses);
 	if (rc == 0)
 		rc = fill_keys(info, hints);
 	info->fabric_attr->name = strdup(WFI_NAME);
@@ -453,9 +487,7 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		const struct fi_info *hints, struct fi_info **info)
 {
 	enum wfi_progress_choice progress = wfi_options_progress();
-	bool source = flags & FI_SOURCE;
-	struct names names = {NULL, NULL};
-	struct wfi_addr name;
+	struct addresses addresses;
 	const char *what;
 
 	*info = NULL;
@@ -464,17 +496,14 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		node = service = NULL;
 	}
 	/* Hints are checked first: if they are refused, no name is resolved. */
-	what = lacks(hints, flags, progress);
-	if (!what && service && !node && !source)
-		what = "a service without a node to connect to";
-	if (!what && (node || service) &&
-	    !wfi_name_make(node, service, source, flags & FI_NUMERICHOST, &name))
-		what = "a node or service without an address";
+	what = lacks(hints, progress);
+	if (!what)
+		what = hinted_addresses(hints, flags, &addresses);
+	if (!what)
+		what = named_address(node, service, flags, &addresses);
 	if (what) {
 		FI_INFO(&wfi_provider, FI_LOG_CORE, "not offered: %s\n", what);
 		return -FI_ENODATA;
 	}
-	if (node || service)
-		*(source ? &names.source : &names.dest) = &name;
-	return offer(hints, &names, progress, info);
+	return offer(hints, &addresses, progress, info);
 }

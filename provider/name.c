@@ -110,12 +110,128 @@ static struct place place_of(const void *addr)
 	return p;
 }
 
-const char *wfi_name_text(const void *addr, char *buf, size_t size)
-{
-	struct place p = place_of(addr);
+/* ------------------------------------------------------------------ addresses as text */
 
-	snprintf(buf, size, "%s port %u", p.host, p.port);
-	return buf;
+#define PREFIX "fi_weft://"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+
+static_assert(PREFIX_LEN + (FI_NAME_MAX * 8 + 5) / 6 < WFI_TEXT_MAX, "any address has a text");
+static_assert(PREFIX_LEN + sizeof(((struct place *)NULL)->host) + sizeof("[]:65535") < WFI_TEXT_MAX,
+	      "any host has a text");
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static size_t encode(const uint8_t *bytes, char *text)
+{
+	size_t n = FI_NAME_MAX, length = 0;
+	unsigned int bits = 0;
+	uint32_t value = 0;
+
+	while (n > 0 && bytes[n - 1] == 0)
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		value = value << 8 | bytes[i];
+		for (bits += 8; bits >= 6; bits -= 6)
+			text[length++] = digits[value >> (bits - 6) & 63];
+	}
+	if (bits > 0)
+		text[length++] = digits[value << (6 - bits) & 63];
+	text[length] = '\0';
+	return length;
+}
+
+/* One text for each address: bits behind the last byte must be 0. */
+static bool decode(const char *text, size_t length, uint8_t bytes[FI_NAME_MAX])
+{
+	unsigned int bits = 0;
+	const char *digit;
+	uint32_t value = 0;
+	size_t n = 0;
+
+	memset(bytes, 0, FI_NAME_MAX);
+	for (size_t i = 0; i < length; i++) {
+		digit = memchr(digits, text[i], sizeof(digits) - 1);
+		if (!digit)
+			return false;
+		value = value << 6 | (uint32_t)(digit - digits);
+		bits += 6;
+		if (bits < 8)
+			continue;
+		if (n == FI_NAME_MAX)
+			return false;
+		bits -= 8;
+		bytes[n++] = (uint8_t)(value >> bits);
+	}
+	return bits < 6 && (value & ((1u << bits) - 1)) == 0;
+}
+
+/* HOST:PORT or [HOST]:PORT, with a zero byte. */
+static bool read_place(char *text, bool resolve, void *addr)
+{
+	char *port = strrchr(text, ':'), *host = text;
+	size_t length = strlen(port + 1);
+
+	*port++ = '\0';
+	if (length == 0 || length != strspn(port, "0123456789") || strtoul(port, NULL, 10) > 65535)
+		return false;
+	length = strlen(host);
+	if (host[0] == '[' && host[length - 1] == ']') {
+		host[length - 1] = '\0';
+		host++;
+	} else if (strchr(host, ':')) {
+		return false;
+	}
+	return host[0] != '\0' && wfi_name_make(host, port, false, !resolve, addr);
+}
+
+size_t wfi_text_make(const void *addr, char text[WFI_TEXT_MAX])
+{
+	struct place p;
+
+	memcpy(text, PREFIX, PREFIX_LEN);
+	if (!wfi_name_is(addr, FI_NAME_MAX))
+		return PREFIX_LEN + encode(addr, text + PREFIX_LEN) + 1;
+	p = place_of(addr);
+	return (size_t)snprintf(text, WFI_TEXT_MAX,
+				strchr(p.host, ':') ? PREFIX "[%s]:%u" : PREFIX "%s:%u", p.host,
+				p.port) +
+	       1;
+}
+
+bool wfi_text_read(const char *text, size_t size, bool resolve, void *addr)
+{
+	size_t length = strnlen(text, size < WFI_TEXT_MAX ? size : WFI_TEXT_MAX);
+	char copy[WFI_TEXT_MAX];
+
+	if (length <= PREFIX_LEN || length == WFI_TEXT_MAX || memcmp(text, PREFIX, PREFIX_LEN) != 0)
+		return false;
+	length -= PREFIX_LEN;
+	memcpy(copy, text + PREFIX_LEN, length);
+	copy[length] = '\0';
+	return strchr(copy, ':') ? read_place(copy, resolve, addr) : decode(copy, length, addr);
+}
+
+bool wfi_text_is(const char *text)
+{
+	return strstr(text, "://") != NULL;
+}
+
+bool wfi_address_read(uint32_t format, const void *in, size_t length, void *addr)
+{
+	if (format == FI_ADDR_STR)
+		return wfi_text_read(in, length, false, addr);
+	if (length != FI_NAME_MAX)
+		return false;
+	memcpy(addr, in, FI_NAME_MAX);
+	return true;
+}
+
+size_t wfi_address_write(uint32_t format, const void *addr, char out[WFI_TEXT_MAX])
+{
+	if (format == FI_ADDR_STR)
+		return wfi_text_make(addr, out);
+	memcpy(out, addr, FI_NAME_MAX);
+	return FI_NAME_MAX;
 }
 
 /* ------------------------------------------------------------------ both ends */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/name.h
- * Endpoints by node and service: fi_getinfo() makes such an address, which contains an IP address
- * and a TCP port. The process of an endpoint with such a source address listens on that port, and
- * sends clients the address that fi_getname() returns. When an application inserts an address with
- * node and service into an address vector, the provider fetches the address of fi_getname().
+ * Addresses as text, and endpoints by node and service. For these fi_getinfo() makes an address
+ * that contains an IP address and a TCP port. The process of an endpoint with such a source address
+ * listens on that port, and sends clients the address that fi_getname() returns. When an
+ * application inserts an address with node and service into an address vector, the provider fetches
+ * the address of fi_getname().
  *
  * Addresses have FI_NAME_MAX bytes. The exchange: the client sends WFI_NAME_GREETING, the server
  * sends an address and closes. With a job key, the messages of base/tcp.h follow WFI_NAME_SEALED:
@@ -62,7 +63,33 @@ int wfi_name_serve(struct wfi_name_server *server, const void *own);
 /** End the thread, log the number of clients, and free the server. NULL is allowed. */
 void wfi_name_close(struct wfi_name_server *server);
 
-/** Host and port of an address of wfi_name_make(), as text. @return @p buf */
-const char *wfi_name_text(const void *name, char *buf, size_t size);
+/* ------------------------------------------------------------------ addresses as text */
+
+/*
+ * FI_ADDR_STR: an address in the form "fi_weft://TEXT". TEXT of an address of wfi_name_make() is
+ * HOST:PORT or [HOST]:PORT. TEXT of another address is its bytes up to the last one that is not 0,
+ * in the base64url of RFC 4648 without padding.
+ */
+
+/** Bytes of the longest text, with its zero byte: as much as Mercury reserves. */
+#define WFI_TEXT_MAX 128
+
+/** Write an address as text. @return bytes, with the zero byte */
+size_t wfi_text_make(const void *addr, char text[WFI_TEXT_MAX]);
+/**
+ * Read an address from text, which may have any contents. The result may be no address, either.
+ * @param size     maximum number of bytes; the text ends before its zero byte, or there
+ * @param resolve  HOST may be a name, whose resolution may take time
+ * @param addr     gets FI_NAME_MAX bytes
+ */
+bool wfi_text_read(const char *text, size_t size, bool resolve, void *addr);
+
+/** Does a text have the form of an address, with any prefix? */
+bool wfi_text_is(const char *text);
+
+/** Read an address of FI_NAME_MAX bytes, or with FI_ADDR_STR a text, without resolution. */
+bool wfi_address_read(uint32_t format, const void *in, size_t length, void *addr);
+/** Write an address in this format. @return bytes of @p out */
+size_t wfi_address_write(uint32_t format, const void *addr, char out[WFI_TEXT_MAX]);
 
 #endif /* WFI_NAME_H */

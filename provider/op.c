@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "provider/info.h"
+#include "provider/name.h"
 #include "provider/process.h"
 
 /* ------------------------------------------------------------------ numbers of endpoints */
@@ -163,18 +164,17 @@ static struct wfi_completion *report(struct wfi_op *op, int error, int status)
 void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
 		   uint16_t source_channel)
 {
-	struct wfi_addr *addr;
+	struct wfi_addr addr;
 
 	c->source = wfi_av_find(ep->av, id, wfi_source_number(source_channel));
-	if (c->source != FI_ADDR_NOTAVAIL || !ep->source_err)
+	if (c->source != FI_ADDR_NOTAVAIL || !ep->source_err ||
+	    !wfi_sender_addr(&addr, id, source_channel))
 		return;
-	addr = malloc(sizeof(*addr));
-	if (!addr || !wfi_sender_addr(addr, id, source_channel)) {
-		free(addr);
+	c->address = malloc(WFI_TEXT_MAX);
+	if (!c->address)
 		return;
-	}
+	wfi_address_write(ep->domain->addr_format, &addr, c->address);
 	c->error = FI_EADDRNOTAVAIL;
-	c->address = addr;
 }
 
 void wfi_op_sent(struct wfi_op *op, int status)

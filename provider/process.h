@@ -258,6 +258,7 @@ struct wfi_domain {
 	uint32_t api_version;    /**< version that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
 	uint8_t number;          /**< with app_keys: the domain's number in endpoints' addresses */
+	uint32_t addr_format;    /**< of its addresses: FI_FORMAT_UNSPEC or FI_ADDR_STR */
 	enum fi_av_type av_type;
 };
 

@@ -21,7 +21,8 @@
  *	ep.c          endpoints: opening, binding, closing; shared contexts
  *	message.c     messages, the calls with and without a tag; probing messages before they are
  *	              received
- *	name.c        endpoints by node and service: the exchange of addresses over TCP
+ *	name.c        addresses as text; endpoints by node and service: the exchange of addresses
+ *	              over TCP
  *	rma.c         remote memory: regions, reads and writes
  *	atomic.c      remote memory: atomics
  *

@@ -412,6 +412,52 @@ static void addresses(void **state)
 	refused(hints, "destination", 0);
 }
 
+static int query(const char *node, const char *service, uint64_t flags, struct fi_info *hints)
+{
+	struct fi_info *info = NULL;
+	int rc = fi_getinfo(VERSION, node, service, flags, hints, &info);
+
+	if (info)
+		fi_freeinfo(info);
+	return rc;
+}
+
+/* FI_ADDR_STR: sources and destinations are texts, and texts may be nodes. */
+static void texts(void **state)
+{
+	struct fi_info *hints = new_hints(), *info = NULL, *again;
+	int rc;
+
+	assert_int_equal(query("fi_weft://127.0.0.1:5000", NULL, 0, hints), 0);
+	hints->addr_format = FI_ADDR_STR;
+	rc = fi_getinfo(VERSION, "127.0.0.1", "5000", 0, hints, &info);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->addr_format, FI_ADDR_STR);
+	assert_string_equal(info->dest_addr, "fi_weft://127.0.0.1:5000");
+	assert_int_equal(info->dest_addrlen, sizeof("fi_weft://127.0.0.1:5000"));
+	again = get_info(info, &rc);
+	assert_int_equal(rc, 0);
+	assert_string_equal(again->dest_addr, info->dest_addr);
+	assert_string_equal(again->src_addr, info->src_addr);
+	fi_freeinfo(again);
+	assert_int_equal(query(info->src_addr, NULL, 0, hints), -FI_ENODATA);
+	assert_int_equal(query(info->src_addr, NULL, FI_SOURCE, hints), -FI_ENODATA);
+	assert_int_equal(query(info->dest_addr, NULL, 0, hints), 0);
+	assert_int_equal(query(info->dest_addr, "5000", 0, hints), -FI_ENODATA);
+	assert_int_equal(query("fi_weft://localhost:5000", NULL, 0, hints), 0);
+	assert_int_equal(query("fi_weft://localhost:5000", NULL, FI_NUMERICHOST, hints),
+			 -FI_ENODATA);
+	assert_int_equal(query("fi_shm://1", NULL, 0, hints), -FI_ENODATA);
+	/* A text that is cut short, and one as bytes. */
+	info->dest_addrlen = 12;
+	assert_int_equal(query(NULL, NULL, 0, info), -FI_ENODATA);
+	info->dest_addrlen = sizeof("fi_weft://127.0.0.1:5000");
+	info->addr_format = FI_FORMAT_UNSPEC;
+	assert_int_equal(query(NULL, NULL, 0, info), -FI_ENODATA);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* Each direction has capabilities that are for it, and none of the domain's. */
 static void directions(void **state)
 {
@@ -453,12 +499,13 @@ static void progress_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims),       cmocka_unit_test(remote_keys),
-		cmocka_unit_test(answers),      cmocka_unit_test(refuses),
-		cmocka_unit_test(nodes),        cmocka_unit_test(progress_variable),
-		cmocka_unit_test(addresses),    cmocka_unit_test(directions),
-		cmocka_unit_test(fence),        cmocka_unit_test(orders),
-		cmocka_unit_test(inject_sizes), cmocka_unit_test(on_request),
+		cmocka_unit_test(claims),     cmocka_unit_test(remote_keys),
+		cmocka_unit_test(answers),    cmocka_unit_test(refuses),
+		cmocka_unit_test(nodes),      cmocka_unit_test(progress_variable),
+		cmocka_unit_test(addresses),  cmocka_unit_test(texts),
+		cmocka_unit_test(directions), cmocka_unit_test(fence),
+		cmocka_unit_test(orders),     cmocka_unit_test(inject_sizes),
+		cmocka_unit_test(on_request),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

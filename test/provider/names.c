@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints by node and service, without another exchange of addresses. */
+/*
+ * Endpoints by node and service, without another exchange of addresses; and addresses as text
+ * (FI_ADDR_STR).
+ */
 
 #include "world.h"
 
@@ -223,13 +226,148 @@ static void without_descriptors(void **state)
 	world_barrier();
 }
 
+/* ------------------------------------------------------------------ addresses as text */
+
+static const struct world_params text_params = {.caps = FI_TAGGED | FI_SOURCE, .text = true};
+
+/* Larger than any address, and full of other bytes. */
+#define ROOM 200
+
+static size_t own_text(struct world *e, char text[ROOM])
+{
+	size_t size = ROOM, few = 20;
+	char part[20];
+
+	memset(text, 'x', ROOM);
+	CHECK(fi_getname(&e->ep->fid, text, &size));
+	assert_int_equal(size, strlen(text) + 1);
+	assert_memory_equal(text, "fi_weft://", 10);
+	assert_int_equal(fi_getname(&e->ep->fid, part, &few), -FI_ETOOSMALL);
+	assert_int_equal(few, size);
+	assert_memory_equal(part, text, sizeof(part));
+	assert_int_equal(fi_setname(&e->ep->fid, text, size), -FI_ENOSYS);
+	return size;
+}
+
+static void look_up(struct world *e, fi_addr_t place, const char *text)
+{
+	char out[ROOM], part[12];
+	size_t size = sizeof(out);
+
+	CHECK(fi_av_lookup(e->av, place, out, &size));
+	assert_int_equal(size, strlen(text) + 1);
+	assert_string_equal(out, text);
+	size = sizeof(part);
+	CHECK(fi_av_lookup(e->av, place, part, &size));
+	assert_int_equal(size, strlen(text) + 1);
+	assert_memory_equal(part, text, sizeof(part));
+	size = sizeof(out);
+	assert_string_equal(fi_av_straddr(e->av, text, out, &size), text);
+	assert_int_equal(size, strlen(text) + 1);
+	size = sizeof(part);
+	assert_string_equal(fi_av_straddr(e->av, "fi_weft://?", part, &size), "weft:damage");
+}
+
+/* Both ends have the texts of both, one behind the other. */
+static void by_text(void **state)
+{
+	char texts[2 * ROOM], other[ROOM], message[8] = "";
+	fi_addr_t places[2], from = FI_ADDR_NOTAVAIL;
+	struct fi_cq_tagged_entry entry;
+	struct world e;
+	size_t size;
+	ssize_t n;
+
+	world_open_at(&e, &text_params, NULL, NULL, 0);
+	assert_int_equal(e.info->addr_format, FI_ADDR_STR);
+	assert_int_equal(e.info->src_addrlen, strlen(e.info->src_addr) + 1);
+	assert_int_equal(fi_av_insert(e.av, e.info->src_addr, 1, places, 0, NULL), 0);
+	size = own_text(&e, texts);
+	world_give(texts, ROOM);
+	world_take(other, ROOM);
+	memcpy(texts + size, other, ROOM);
+	assert_int_equal(fi_av_insert(e.av, texts, 2, places, 0, NULL), 2);
+	look_up(&e, places[0], texts);
+	look_up(&e, places[1], other);
+	CHECK(fi_trecv(e.ep, message, sizeof(message), NULL, places[1], 1, 0, NULL));
+	CHECK(fi_tsend(e.ep, "hello", 6, NULL, places[1], 1, NULL));
+	for (unsigned int i = 0; i < 2;) {
+		n = fi_cq_readfrom(e.cq, &entry, 1, &from);
+		if (n == -FI_EAGAIN)
+			continue;
+		assert_int_equal(n, 1);
+		if (entry.flags & FI_RECV)
+			assert_int_equal(from, places[1]);
+		i++;
+	}
+	assert_string_equal(message, "hello");
+	world_barrier_progress(&e);
+	world_shut(&e);
+	world_barrier();
+}
+
+/* A malformed text between good ones; a text without an end, behind which there is nothing. */
+static void bad_texts(void **state)
+{
+	char texts[3 * ROOM];
+	fi_addr_t places[4];
+	int errors[4];
+	struct world e;
+	size_t size, at;
+
+	world_open_at(&e, &text_params, NULL, NULL, 0);
+	size = own_text(&e, texts);
+	at = size;
+	strcpy(texts + at, "fi_weft://V2V");
+	at += 14;
+	memcpy(texts + at, texts, size);
+	at += size;
+	assert_int_equal(fi_av_insert(e.av, texts, 3, places, FI_SYNC_ERR, errors), 2);
+	assert_int_equal(errors[0] | errors[2], 0);
+	assert_int_equal(errors[1], FI_EINVAL);
+	assert_true(places[1] == FI_ADDR_NOTAVAIL);
+	memset(texts + at, 'A', sizeof(texts) - at);
+	assert_int_equal(fi_av_insert(e.av, texts, 4, places, FI_SYNC_ERR, errors), 2);
+	/* fi_av(3) describes an array of pointers. */
+	assert_int_equal(fi_av_insert(e.av, &(char *){texts}, 1, places, FI_SYNC_ERR, errors), 0);
+	world_shut(&e);
+	world_barrier();
+}
+
+/* HOST:PORT as text: as node of fi_getinfo(), from hints, and for fi_av_insertsvc(). */
+static void text_of_place(void **state)
+{
+	char port[8], text[ROOM];
+	fi_addr_t server;
+	struct world e;
+
+	world_free_port(port);
+	snprintf(text, sizeof(text), "fi_weft://127.0.0.1:%s", port);
+	if (world_side == 0) {
+		world_open_at(&e, &text_params, text, NULL, FI_SOURCE);
+		assert_string_equal(e.info->src_addr, text);
+		world_barrier();
+	} else {
+		world_barrier();
+		world_open_at(&e, &text_params, text, NULL, 0);
+		assert_string_equal(e.info->dest_addr, text);
+		assert_int_equal(fi_av_insert(e.av, e.info->dest_addr, 1, &server, 0, NULL), 1);
+		assert_int_equal(fi_av_insertsvc(e.av, text, NULL, &server, 0, NULL), 1);
+		assert_int_equal(fi_av_insertsvc(e.av, text, port, &server, 0, NULL), -FI_EINVAL);
+		assert_int_equal(fi_av_insertsvc(e.av, "localhost", NULL, &server, 0, NULL),
+				 -FI_EINVAL);
+	}
+	world_barrier();
+	world_shut(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_destination),
-		cmocka_unit_test(by_insertsvc),
-		cmocka_unit_test(errors),
-		cmocka_unit_test(without_descriptors),
+		cmocka_unit_test(by_destination), cmocka_unit_test(by_insertsvc),
+		cmocka_unit_test(errors),         cmocka_unit_test(without_descriptors),
+		cmocka_unit_test(by_text),        cmocka_unit_test(bad_texts),
+		cmocka_unit_test(text_of_place),
 	};
 
 	world_begin();

@@ -214,6 +214,42 @@ static void written_by_unknown(void **state)
 	world_close(&w);
 }
 
+/* The address of the sender is a text where addresses are texts. */
+static void as_text(void **state)
+{
+	const struct world_params params = {.caps = FI_TAGGED | FI_SOURCE | FI_SOURCE_ERR,
+					    .text = true};
+	struct fi_cq_err_entry error = {.err_data_size = 0};
+	struct fi_cq_tagged_entry entry;
+	char own[200], other[200];
+	size_t size = sizeof(own);
+	struct world w;
+	ssize_t n;
+
+	world_open_at(&w, &params, NULL, NULL, 0);
+	CHECK(fi_getname(&w.ep->fid, own, &size));
+	world_give(own, sizeof(own));
+	world_take(other, sizeof(other));
+	if (w.me == 0) {
+		assert_int_equal(fi_av_insert(w.av, other, 1, &w.peer, 0, NULL), 1);
+		world_send(&w, "hello", 6, 1);
+	} else {
+		CHECK(fi_trecv(w.ep, buf, ROOM, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+		do {
+			n = fi_cq_read(w.cq, &entry, 1);
+		} while (n == -FI_EAGAIN);
+		assert_int_equal(n, -FI_EAVAIL);
+		assert_int_equal(fi_cq_readerr(w.cq, &error, 0), 1);
+		assert_int_equal(error.err, FI_EADDRNOTAVAIL);
+		assert_int_equal(error.err_data_size, strlen(other) + 1);
+		assert_int_equal(fi_av_insert(w.av, error.err_data, 1, &w.peer, 0, NULL), 1);
+		size = sizeof(own);
+		CHECK(fi_av_lookup(w.av, w.peer, own, &size));
+		assert_memory_equal(error.err_data, own, size);
+	}
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +258,7 @@ int main(void)
 		cmocka_unit_test(buffers),
 		cmocka_unit_test(connected_before),
 		cmocka_unit_test(written_by_unknown),
+		cmocka_unit_test(as_text),
 	};
 
 	world_begin();

@@ -118,6 +118,7 @@ struct fi_info *world_hints(const struct world_params *world_params)
 
 	assert_non_null(hints);
 	hints->caps = world_params->caps;
+	hints->addr_format = world_params->text ? FI_ADDR_STR : FI_FORMAT_UNSPEC;
 	hints->fabric_attr->prov_name = strdup("weft");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->op_flags = world_params->tx_flags;

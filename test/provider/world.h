@@ -40,6 +40,7 @@ struct world_params {
 	bool counters;        /**< instead of completion queues */
 	bool app_keys;        /**< without FI_MR_PROV_KEY */
 	const void *auth_key; /**< 32 bytes of the domain; NULL: none */
+	bool text;            /**< addresses are texts (FI_ADDR_STR) */
 };
 
 /** A process's side of a test. */
