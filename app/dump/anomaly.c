@@ -24,8 +24,9 @@
 #define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
 
 /*
- * The probability that a lost frame had more in front of it than a frame that arrived (0.5 = no
- * correlation). Counts frames sent from the first loss on.
+ * The probability that more bytes were sent just before a lost frame than before one that arrived;
+ * by_delay: that it had waited longer. 0.5 = no correlation. Counts frames sent from the first loss
+ * on.
  */
 static double rank_of(const struct trace_flow *f, bool by_delay)
 {
@@ -64,18 +65,18 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 #define LEFT_NS 18000000u /* ends that stop earlier after a loss: left_at_once() */
 #define PROVED 2u         /* FAULT_SEVERAL for frames that nothing but the fault makes */
 #define MTU_FRAMES 3u     /* lost frames that show a smaller MTU, at least */
-#define MTU_SEARCH 9u     /* the same in a file that may begin behind the change */
+#define MTU_SEARCH 9u     /* MTU_FRAMES where the capture may begin after the change of the MTU */
 
-/* Most of the lost frames are in runs that last long, or until the end. */
+/* Are half or more of the lost frames in runs that last long, or until the end? */
 static bool is_hole(const struct trace_flow *f)
 {
 	return f->holes && 2 * f->hole_lost >= f->lost;
 }
 
 /*
- * From the first loss on, no frame as long as the lost ones came, and shorter frames did. Before it
- * longer ones came, where the capture has that time: the search of an end for the MTU of a path
- * that never had its own loses few frames.
+ * From the first loss on, no frame as long as the lost ones came, and shorter frames did. Before
+ * the first loss such long frames came. A flight recorder's file may lack that time. Then
+ * MTU_SEARCH losses are required, since an end that searches for the MTU of a new path loses fewer.
  */
 static bool is_mtu(const struct trace *t, const struct trace_flow *f)
 {
@@ -103,7 +104,7 @@ static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
 }
 
 /*
- * Both ends stopped sending at once. An end that finds a dead lane by silence sends for more than
+ * Did both ends stop within LEFT_NS? An end that finds a dead lane by silence sends for more than
  * 20 ms (doc/raw-lanes.md). When a device reports that its link is down, both ends stop earlier.
  */
 static bool left_at_once(const struct trace *t, const struct trace_flow *f,
@@ -209,8 +210,9 @@ static double gaps_of(const struct trace *t, uint8_t file)
 }
 
 /*
- * The MTU of the path has fallen in an earlier connection. A later one searches for it: it loses
- * frames that are longer than any that come, or as long as those that were lost before.
+ * The number of frames that were lost because the path's MTU has fallen in an earlier connection.
+ * A later one searches for the MTU: it loses frames that are longer than any that come, or as long
+ * as those that were lost before.
  */
 static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
 {
@@ -290,7 +292,7 @@ static bool explained(const struct trace *t, const struct trace_flow *f, struct 
 	return true;
 }
 
-/* Both directions of a lane. */
+/* Add the faults of both directions of a lane. */
 static void lane_faults(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
 	const struct trace_flow *g = trace_other(t, f), *both[2] = {f, g};

@@ -96,7 +96,7 @@ static void addresses(struct survey_port *p, const struct dump_frame *frame,
 		p->station = from;
 }
 
-/* The bytes in front of the end of a lane header. */
+/* The bytes of a frame up to the end of its lane header. */
 static uint32_t needed_of(const struct dump_view *v)
 {
 	const uint32_t around = RTE_ETHER_HDR_LEN + sizeof(struct weft_frame_hdr);
@@ -196,7 +196,7 @@ static void station_of(struct survey_port *p)
 		p->station = found;
 }
 
-/* The stations that follow from the captures one by one. */
+/* Find the stations that follow from one capture alone. */
 static void survey_stations(struct survey *s)
 {
 	unsigned int i, n;
@@ -252,7 +252,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
-#define EQUAL_NS 20000000      /* least delays of both directions, in all, with equal clocks */
+#define EQUAL_NS 20000000      /* sum of both directions' least delays, at most, if clocks equal */
 #define HOST_NS 10000000       /* frames of one host are this early at most: times are not exact */
 #define CALL_NS 100000         /* from the time in a flight recorder to the poll, without a mark */
 #define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
@@ -473,7 +473,7 @@ struct two {
 	struct stretch s[STRETCHES], all;
 	uint64_t from, to;
 	bool host;
-	int64_t early; /* frames may have come this long after their times */
+	int64_t early; /* a frame may have come up to this long after its time stamp */
 };
 
 static void least(struct stretch *s, unsigned int dir, int64_t d)

@@ -511,7 +511,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 		set_wrong(v, why);
 }
 
-/* Lengths and checksums of the headers before a lane frame that has become shorter. */
+/* Correct lengths and checksums of the headers before a lane frame that has become shorter. */
 static void shorten(uint8_t *frame, uint32_t outer, uint16_t by, bool six)
 {
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(frame + outer) - 1;

@@ -11,14 +11,14 @@
 /* ---- delays --------------------------------------------------------------------------------- */
 
 /*
- * A path that got longer. A low quantile of delays is the path's: the median has the sender's own
- * queue, and the receiver's pauses. A sender with much in flight queues frames in its own port, so
+ * A path that got longer. A low quantile of delays is the path's: the median includes the sender's
+ * own queue, and the receiver's pauses. A sender with much in flight queues frames in its port, so
  * a part of the growth is explained by what it had sent just before.
  */
 
 #define DELAY_NS 50000   /* smaller changes are no fault */
-#define DELAY_FRAMES 10u /* before the change, and after it */
-#define DELAY_TIMES 10u  /* after it, of frames that are slow */
+#define DELAY_FRAMES 10u /* frames before the change, and after it, at least */
+#define DELAY_TIMES 10u  /* times at which frames are slow after the change, at least */
 #define LOW 0.1          /* quantile that is compared */
 #define OWN_NS 4         /* per byte sent just before: a port of 2 Gbit/s */
 #define OWN_FREE 3000u   /* bytes sent just before that still are no queue */
@@ -186,8 +186,8 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 }
 
 /*
- * Slots of this row. They count once if their frames were under way at one time, since one pause of
- * a host or of its kernel makes all of them late.
+ * The number of slots from @p from to before @p to. Slots whose frames were under way at one time
+ * count once, since one pause of a host or of its kernel makes all of them late.
  */
 static unsigned int times_in(const struct trace_floor *s, unsigned int from, unsigned int to)
 {
@@ -434,7 +434,10 @@ static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow
 			       g->out.file == f->out.file && g->in.iface != f->in.iface;
 }
 
-/* The slots of such flows as those of one. @return their least delay; INT64_MAX = there is none */
+/*
+ * Merge the slots of all flows for which is_between_hosts() is true.
+ * @return their least delay; INT64_MAX = there is none
+ */
 static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, bool same,
 			    struct trace_floors *all)
 {

@@ -9,7 +9,7 @@
 #include "dump/trace.h"
 
 /**
- * A frame arrived.
+ * Take a frame that arrived into the floor of its slot of time.
  * @param proved  ns; its path took longer than this, as a poll of the receiver shows. 0 = not known
  * @param load    as in struct trace_sample
  */

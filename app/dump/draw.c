@@ -76,7 +76,7 @@ void svg_begin(FILE *out, double height, const char *title)
 	fputs("</g>\n", out);
 }
 
-/* Three digits round to the next unit, so the unit changes a little below it. */
+/* With three digits 999.5 is printed as 1000: from it on the next unit is used. */
 #define ROUNDS 999.5
 
 const char *svg_time(double us, char buf[24])

@@ -39,8 +39,7 @@
 
 /*
  * Intervals are measured by the time stamps of frames, so a file has the same report as the live
- * capture.
- * Frames are judged lost after TRACE_LOST_NS, so their count is late by that.
+ * capture. Frames are judged lost after TRACE_LOST_NS, so their count is late by that.
  */
 
 #define LANES 10u /* lanes that are printed: the busiest ones; all with --all */
@@ -198,8 +197,10 @@ static void interval_over(struct live *v)
 	faults(v);
 }
 
-/* Intervals without frames are one line. */
-/* Report the intervals that are over, before a frame of this time is taken. */
+/*
+ * Report the intervals that are over, before a frame of this time is taken. Intervals without
+ * frames are one line.
+ */
 static void live_frame(struct live *v, uint64_t time)
 {
 	uint64_t empty;

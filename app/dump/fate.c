@@ -20,7 +20,7 @@
 #define END_NS 5000000u /* frames sent this short time before the end may still arrive */
 #define ARRIVAL_NS 100000u
 #define BUCKETS (2u * TRACE_PENDING)
-#define RING_LEAST 64u /* frames */
+#define RING_LEAST 64u /* frames of the smallest usual ring of a port */
 #define NEAR 32u       /* entries of a bucket; further ones are in the bucket of their id */
 
 struct pending {
@@ -182,7 +182,7 @@ static void waited(const struct trace *t, const struct trace_flow *f, uint64_t o
 	p->waiting++;
 }
 
-/* Its path took longer than this. */
+/* The ns that its path took at least, as a poll of the receiver proves; 0 = not known. */
 static uint64_t proved_of(const struct pending *e)
 {
 	if (e->absent <= e->out || e->absent - e->out <= e->within)
@@ -298,8 +298,8 @@ static uint64_t arrival(const struct trace_flow *f)
 }
 
 /*
- * A flight recorder's file has all frames from one on that it has. What came before that one was
- * sent before it, if the receiver was late.
+ * Does the sender's capture reach back to this frame? A flight recorder's file has all frames from
+ * its first one on. So a frame must be in it if it came after another one that is in it.
  */
 static bool has_begun(const struct trace *t, const struct trace_flow *f, const struct pending *e)
 {

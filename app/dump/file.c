@@ -223,7 +223,7 @@ static bool read_block(struct dump_file *file, struct block *b)
 	return true;
 }
 
-/* Next option of a list, or false. Advances @p at. */
+/* Read the next option of a list, and advance @p at. @return false: there is none */
 static bool option(const struct dump_file *file, const struct block *b, uint32_t *at,
 		   uint16_t *code, uint16_t *len, const uint8_t **data)
 {
@@ -298,7 +298,7 @@ static uint64_t to_ns(const struct dump_iface *i, uint64_t t)
 	return t + (uint64_t)i->offset * NS;
 }
 
-/* ", within 3200 us" in a frame's comment. */
+/* The ns of ", within 3200 us" in a frame's comment; 0 = the comment has no such text. */
 static uint64_t within_of(const char *comment, uint16_t len)
 {
 	static const char word[] = ", within ";

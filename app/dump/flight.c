@@ -16,7 +16,7 @@
 #include "dump/trace.h"
 
 #define BUCKETS (2u * FLIGHTS)
-#define PROMPT_NS 50000u /* retransmissions by acknowledgements follow one within this time */
+#define PROMPT_NS 50000u /* a retransmission this soon after an acknowledgement is due to it */
 #define JUMP 65536       /* if more sequences are acknowledged at once, frames are missing */
 
 struct flight {
@@ -26,8 +26,8 @@ struct flight {
 	uint64_t fate;        /* number of the first transmission, or UINT64_MAX */
 	uint32_t order, outs; /* the first transmission's order; number of transmissions */
 	/*
-	 * When a retransmission was there before the first transmission; 0 = never. Transmissions
-	 * up to then, and those that have arrived since.
+	 * When a retransmission arrived, and the first transmission had not; 0 = never. `needed`:
+	 * transmissions up to then. `ins`: transmissions that have arrived.
 	 */
 	uint64_t repaired;
 	uint32_t needed, ins;

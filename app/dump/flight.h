@@ -8,7 +8,7 @@
 
 #include "dump/message.h"
 
-/** Allocate the tables of frames and links. @return 0 or -ENOMEM; flight_free() follows both */
+/** Allocate the tables of frames and links. @return 0 or -ENOMEM: also then call flight_free() */
 int flight_make(struct trace_follow *fo);
 void flight_free(struct trace_follow *fo);
 

@@ -93,7 +93,7 @@ static struct msg *named(struct reader *r, uint32_t flow, enum msg_key key, uint
 	return m;
 }
 
-/* A fragment that has the sender's name of its message; the message may begin with it. */
+/* Find the message of a fragment by the sender's name for it; begin it if it is not there. */
 static struct msg *begun(struct reader *r, enum msg_kind kind, uint32_t seq, uint64_t tag,
 			 uint64_t total)
 {
@@ -388,7 +388,7 @@ static void flush(struct reader *r, const struct piece *p)
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
-/* The reply does not name the half: only one of the two is outstanding at a time. */
+/* A reply lacks the ODD flag: of a count with and one without, only one is outstanding. */
 static void flushed(struct reader *r, const struct piece *p)
 {
 	uint64_t count =

@@ -32,7 +32,7 @@ struct dump_counts {
 const char *dump_count(struct dump_counts *counts, const struct dump_view *view);
 void dump_counts_text(FILE *out, const struct dump_counts *counts);
 struct json;
-/** Members of the object that is open. */
+/** Write the counts as members of the object that is open. */
 void dump_counts_json(struct json *j, const struct dump_counts *counts);
 
 /**
@@ -67,7 +67,7 @@ void json_text(struct json *j, const char *name, const char *text);
 /* ---- the walk over a frame */
 
 /*
- * All fields of a lane frame in the order of its bytes, by the tables of dump/decode.h. A sink is
+ * All fields of a lane frame in the order of its bytes, by the tables of dump/shapes.h. A sink is
  * called for each; those of frames.c print text or JSON.
  */
 

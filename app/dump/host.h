@@ -9,7 +9,7 @@
 
 #include "dump/trace.h"
 
-/** Take a frame of ARP or a lane frame: is it a request, or the answer to one? */
+/** Take a lane frame, or one of ARP or neighbour discovery: is it a request, or an answer? */
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		    uint64_t time);
 

@@ -19,7 +19,7 @@
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 #define SHOWN 10u         /* messages of a kind that are printed */
-#define END_NS 5000000u   /* a message with a frame this close to the end may be unfinished */
+#define END_NS 5000000u   /* a message with a frame this close to the end is not unfinished */
 #define MATCH_NS 1000000u /* a receive posted later than this is reported */
 
 struct list *list_make(const struct dump_options *o, struct report *r)

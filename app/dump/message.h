@@ -150,13 +150,16 @@ struct trace_follow {
 
 struct trace_follow *follow_make(void);
 void follow_free(struct trace_follow *fo);
-/** Watch the message of this number: keep its events. @return NULL: MSG_WATCHED, or no memory */
+/**
+ * Watch the message of this number: keep its events.
+ * @return NULL: MSG_WATCHED messages are watched already, or there is no memory
+ */
 struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 
 /** "eager", "multi-eager", "rndv/pull", ... */
 const char *msg_protocol(const struct msg *m);
 const char *msg_protocol_name(unsigned int protocol); /**< @p protocol: below MSG_PROTOCOLS */
-/** The time from its first frame to its last byte; 0 = it is not complete. */
+/** The time from its first frame to its last byte, or without bytes to its end; 0 = incomplete. */
 uint64_t msg_took(const struct msg *m);
 /**
  * The time from the arrival of its announcement, or in the sender's capture from its sending, to
@@ -178,7 +181,10 @@ struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uin
  */
 struct msg *msg_find_alike(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 			   uint64_t b, uint64_t total);
-/** A frame of the message was seen: end the message if it is complete, and no put or get. */
+/**
+ * A frame of the message was seen. End the message if it is complete and no frame of it is in
+ * flight; a put or get, to which more frames may belong, ends later (msg_sweep()).
+ */
 void msg_touch(struct trace *t, struct msg *m, uint64_t time);
 /** End complete puts and gets that had no frame for 20 ms; with @p all, end all messages. */
 void msg_sweep(struct trace *t, bool all);

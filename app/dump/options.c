@@ -38,7 +38,7 @@ static int option_tag(void *options, const char *option, const char *value)
 	return APP_USAGE;
 }
 
-/* "FROM-TO", "FROM-", "-TO", or one value. @return 0, or -EINVAL: too long */
+/* "FROM-TO", "FROM-", "-TO", or one value. @return 0, or -EINVAL: empty or too long */
 static int halves(const char *option, const char *value, char from[40], char to[40])
 {
 	const char *dash = strchr(value, '-');
@@ -555,7 +555,7 @@ static void write_frame(struct slice *s, const struct merge_reader *r)
 	s->selected++;
 }
 
-/* The frame in a sealed one, with a comment of it. A frame that no key opens stays as it is. */
+/* Write a sealed frame as the plain one, with its number as a comment; without a key as it is. */
 static void write_plain(struct slice *s, const struct merge_reader *r, const struct dump_view *v)
 {
 	struct merge_reader plain = *r;

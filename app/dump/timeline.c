@@ -318,8 +318,7 @@ static const char *lane_end_name(const struct list *l, const struct msg_watch *w
 	if (g && stream_of(t, lane) != stream_of(t, w->msg.flow))
 		f = g;
 	p = to ? &f->in : &f->out;
-	/* With the capture of one host, take the other end from the other direction. */
-	if (p->known)
+	if (p->known) /* there is a capture of this end */
 		svg_short(buf, l->r->file[p->file]->iface[p->iface].lane);
 	else
 		snprintf(buf, SVG_NAME, to ? "receiver" : "sender");
@@ -416,7 +415,7 @@ static void named(FILE *out, const struct trace *t, uint64_t pid, const char *na
 
 void events_begin(FILE *out)
 {
-	/* An event that shows nothing: each other one begins with a comma. */
+	/* The first event, which names process 0: each later one begins with a comma. */
 	fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"
 	      "{\"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"name\": \"process_name\", "
 	      "\"args\": {\"name\": \"lanes\"}}",

@@ -29,7 +29,7 @@ static void dump_seed_draw(void)
 	drawn = true;
 	if (getrandom(dump_seed, sizeof(dump_seed), 0) == (ssize_t)sizeof(dump_seed))
 		return;
-	/* Without getrandom(): at least no capture written earlier can contain this value. */
+	/* Without getrandom(): a capture from before this moment cannot fit these numbers. */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	for (unsigned int i = 0; i < 5; i++)
 		dump_seed[i] = ((uint64_t)ts.tv_nsec * (i + 1) ^ (uint64_t)ts.tv_sec << 21) *
@@ -38,7 +38,7 @@ static void dump_seed_draw(void)
 
 /* ---- histograms ----------------------------------------------------------------------------- */
 
-/* Below HIST_SUB each has its own bucket; then HIST_SUB for each power of two. */
+/* Each value below HIST_SUB has a bucket; then each power of two has HIST_SUB buckets. */
 static unsigned int bucket_of(uint64_t v)
 {
 	unsigned int power;
@@ -343,7 +343,7 @@ static void remember_hello(struct trace *t, const struct dump_view *v)
 	conn = weft_get32(h->conn);
 	token = weft_get32(h->token);
 	*hello_of(t, conn, token) = (struct trace_hello){conn, token, weft_get32(h->rx_frames)};
-	/* A capture by the kernel may have the first frame of the flow before it. */
+	/* A capture by the kernel may have the first frame of the flow before the HELLO. */
 	for (i = 0; i < t->num_flows; i++)
 		if (t->flow[i].dst_conn == conn && t->flow[i].token == token)
 			t->flow[i].rx_frames = weft_get32(h->rx_frames);

@@ -89,7 +89,7 @@ struct trace_sample {
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
 };
 
-#define TRACE_WAIT_NS 1000000000u /**< the record of a message's other end takes no longer */
+#define TRACE_WAIT_NS 1000000000u /**< the record of a message's other end comes within this time */
 /** A frame that takes longer is lost. On hosts without a core frames wait in rings for a second. */
 #define TRACE_LOST_NS 4000000000u
 

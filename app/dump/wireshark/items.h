@@ -35,8 +35,9 @@ proto_tree *dissect_items_add(proto_tree *tree, const struct dump_shape *s, stru
 			      const char *text);
 
 /**
- * @param p       its bytes after the head
- * @param len     its length, of which the capture may have less
+ * Add a message to the tree.
+ * @param p       bytes of the message after its head
+ * @param len     length of the message, of which the capture may have less
  * @param pieces  number of pieces (dissect_is_piece()) in the frame up to this message
  */
 void dissect_items_message(proto_tree *tree, uint8_t id, struct dissect_part p, uint32_t len,

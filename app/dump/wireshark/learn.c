@@ -302,7 +302,7 @@ void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, ui
 
 /* ---- credit --------------------------------------------------------------------------------- */
 
-/* A longer message takes its bytes of the credit, others one of a number. */
+/* Bytes: a longer message uses up bytes of the credit, any other one a message of the credit. */
 #define FREE 256u
 
 /* A direction of an endpoint. */

@@ -40,7 +40,7 @@ typedef gboolean found;
 typedef bool found;
 #endif
 
-/* A frame of a raw lane. All of its bytes up to @end were captured. */
+/* A frame of a raw lane. All of its bytes up to `end` were captured. */
 struct lane {
 	struct dissect_part p; /* from the lane header on */
 	const struct weft_frame_hdr *hdr;
@@ -52,7 +52,7 @@ struct lane {
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* The next message. @return false: there is none; @at is behind it */
+/* The next message. @param[in,out] at  then behind the message. @return false: there is none */
 static bool next(const struct lane *l, uint32_t *at, struct dissect_part *m, uint8_t *id,
 		 uint32_t *len)
 {
@@ -482,7 +482,7 @@ static void register_all(void)
 {
 	dissect_fields_register();
 	dissect_learn_register();
-	/* The names: weft.lua does nothing where there are dissectors of them. */
+	/* Where dissectors with these names exist, weft.lua does nothing. */
 	lane = register_dissector("weft", dissect_lane, dissect_ids.weft);
 	record = register_dissector("weft_record", dissect_message_record, dissect_ids.record);
 }
@@ -518,7 +518,7 @@ void plugin_register(void)
 	proto_register_plugin(&plugin);
 }
 
-/* Since 4.2: a dissector, of those that are in no repository of Wireshark's. */
+/* Called by Wireshark from 4.2 on: the kind of the plugin, 1 = it has a dissector. */
 uint32_t plugin_describe(void)
 {
 	return 1;
