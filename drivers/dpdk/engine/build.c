@@ -15,7 +15,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
-#include "engine/sealed.h"
+#include "engine/sealed_frame.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"

@@ -24,7 +24,7 @@
  *	                                     holds frames back, as time
  *	rx, handover                       receiving: validation, duplicates, delivery; frames of
  *	                                     other queues
- *	sealed                             sealed connections: exchange of keys, frames out and in
+ *	sealed, sealed_frame               sealed connections: exchange of keys; frames out and in
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
  *	                                     events of the port, timers, clocks, sleep
  *	telemetry                          reports

@@ -43,6 +43,7 @@
 #include "engine/path_open.h"
 #include "engine/path_probe.h"
 #include "engine/sealed.h"
+#include "engine/sealed_frame.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"

@@ -29,7 +29,7 @@
 #include "engine/outstanding.h"
 #include "engine/reliability.h"
 #include "engine/rx.h"
-#include "engine/sealed.h"
+#include "engine/sealed_frame.h"
 #include "engine/window.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
