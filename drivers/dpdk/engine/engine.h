@@ -22,8 +22,8 @@
  *	                                     more help
  *	window                             the sender's half of congestion control; what
  *	                                     holds frames back, as time
- *	rx, handover                       receiving: validation, duplicates, delivery; frames of
- *	                                     other queues
+ *	rx, stray, handover                receiving: validation, duplicates, delivery; frames of no
+ *	                                     connection; frames of other queues
  *	sealed, sealed_frame               sealed connections: exchange of keys; frames out and in
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
  *	                                     events of the port, timers, clocks, sleep

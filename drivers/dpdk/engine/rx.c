@@ -30,6 +30,7 @@
 #include "engine/reliability.h"
 #include "engine/rx.h"
 #include "engine/sealed_frame.h"
+#include "engine/stray.h"
 #include "engine/window.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
@@ -377,31 +378,6 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	}
 }
 
-static void unknown_sender_input(struct raw_iface *iface, const struct weft_frame_view *v,
-				 uint32_t index)
-{
-	uint32_t id = weft_get32(v->hdr->dst_conn);
-
-	if (v->type == WEFT_FRAME_HELLO) {
-		raw_hello_input(iface, v);
-		return;
-	}
-	if (v->type == WEFT_FRAME_RESET) {
-		raw_reset_input(iface, v);
-		return;
-	}
-	if (v->type == WEFT_FRAME_CHALLENGE && v->flags & WEFT_FRAME_F_CRC32C) {
-		raw_challenge_input(iface, v);
-		return;
-	}
-	raw_count(iface,
-		  index < iface->refs_len && iface->refs[index].conn && iface->refs[index].id != id
-			  ? RAW_DROP_STALE
-			  : RAW_DROP_UNKNOWN);
-	if (v->type != WEFT_FRAME_BYE_ACK)
-		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
-}
-
 static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v,
 					struct rte_mbuf *desc)
 {
@@ -450,42 +426,7 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 			return;
 		}
 	}
-	unknown_sender_input(iface, v, index);
-}
-
-static void drop_input(struct raw_iface *iface, enum weft_rx_verdict g,
-		       const struct weft_frame_view *v, struct rte_mbuf *m)
-{
-	static const enum raw_counter reason[WEFT_VERDICT_COUNT] = {
-		[WEFT_VERDICT_NOT_OURS] = RAW_DROP_NOT_OURS,
-		[WEFT_VERDICT_BAD_LENGTH] = RAW_DROP_BAD_LENGTH,
-		[WEFT_VERDICT_BAD_IP] = RAW_DROP_BAD_IP,
-		[WEFT_VERDICT_BAD_MAGIC] = RAW_DROP_BAD_MAGIC,
-		[WEFT_VERDICT_BAD_VERSION] = RAW_DROP_BAD_VERSION,
-		[WEFT_VERDICT_BAD_TYPE] = RAW_DROP_BAD_TYPE,
-		[WEFT_VERDICT_BAD_MESSAGE] = RAW_DROP_BAD_MESSAGE,
-		[WEFT_VERDICT_BAD_CSUM] = RAW_DROP_BAD_CSUM,
-	};
-
-	if (g == WEFT_VERDICT_ARP) {
-		if (iface->rx_elsewhere) {
-			iface->counter[RAW_STEER_ELSEWHERE]--; /* not a frame for this worker */
-			raw_hint_arp(iface, v->arp); /* the first queue has done the rest */
-			return;
-		}
-		raw_hand_hint(iface, m, v->arp);
-		raw_arp_input(iface, v);
-		return;
-	}
-	if (g == WEFT_VERDICT_ICMP) {
-		raw_hint_icmp(iface, v);
-		return;
-	}
-	if (g == WEFT_VERDICT_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
-		return;
-	raw_count(iface, reason[g]);
-	if (g == WEFT_VERDICT_BAD_VERSION && v->type == WEFT_FRAME_HELLO)
-		raw_reset_send(iface, v, WEFT_RESET_VERSION);
+	raw_stray_input(iface, v);
 }
 
 /*
@@ -711,7 +652,7 @@ static inline void any_input(struct raw_iface *iface, struct rte_mbuf *m)
 	if (likely(g == WEFT_VERDICT_OK))
 		lane_input(iface, &v, desc);
 	else
-		drop_input(iface, g, &v, m);
+		raw_invalid_input(iface, g, &v, m);
 }
 
 static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
