@@ -193,7 +193,7 @@ static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, siz
 	struct weft_frame_view q;
 	bool quick;
 
-	weft_rx_pattern_init(&pattern, conf);
+	weft_rx_pattern_init(&pattern, conf, false);
 	quick = weft_frame_parse_data(&pattern, f, (uint32_t)len, &q);
 	if (conf->six) {
 		MUST(!quick);
@@ -204,6 +204,25 @@ static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, siz
 	      !(v->flags & ~WEFT_FRAME_F_ACK_REQ) && !(v->ip && v->ip->type_of_service & 1)));
 	MUST(!quick || (q.hdr == v->hdr && q.body == v->body && q.body_len == v->body_len &&
 			q.flags == v->flags));
+}
+
+/* As check_quick(), for sealed frames. */
+static void check_sealed(const struct weft_rx_filter *conf, const uint8_t *f, size_t len,
+			 enum weft_rx_verdict verdict, const struct weft_frame_view *v)
+{
+	const uint16_t any = WEFT_FRAME_F_ACK_REQ | WEFT_FRAME_F_KEY_PHASE;
+	const struct weft_frame_hdr *hdr;
+	struct weft_rx_pattern pattern;
+	uint32_t body_len = 0;
+	bool quick;
+
+	weft_rx_pattern_init(&pattern, conf, true);
+	hdr = weft_frame_head(&pattern, f, (uint32_t)len, WEFT_FRAME_TAG_LEN, &body_len);
+	quick = hdr && body_len >= WEFT_FRAME_NUMBER_LEN;
+	MUST(quick == (!conf->six && verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA &&
+		       len >= pattern.least && (v->flags & ~any) == WEFT_FRAME_F_SEALED &&
+		       !(v->ip && v->ip->type_of_service & 1)));
+	MUST(!quick || (hdr == v->hdr && body_len == v->body_len + WEFT_FRAME_NUMBER_LEN));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -232,6 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g = weft_frame_parse(&conf, f, size, &view);
 	MUST(g < WEFT_VERDICT_COUNT && weft_rx_verdict_name(g)[0]);
 	check_quick(&conf, f, size, g, &view);
+	check_sealed(&conf, f, size, g, &view);
 	if (g == WEFT_VERDICT_ICMP) {
 		MUST(view.quote_len >= sizeof(*view.quote));
 		inside(f, size, view.quote, view.quote_len);

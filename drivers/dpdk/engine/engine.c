@@ -28,6 +28,7 @@
 #include "engine/path_probe.h"
 #include "engine/rx.h"
 #include "engine/sealed.h"
+#include "engine/sealed_frame.h"
 #include "engine/telemetry.h"
 #include "engine/tx.h"
 #include "engine/window.h"
@@ -318,6 +319,7 @@ static void raw_close(struct weft_lane_iface *base)
 		raw_conn_free(c);
 	}
 	raw_txq_drop(iface);
+	raw_sealed_spare_free(iface);
 	iface->port->ops->close(iface->port);
 	weft_tap_close(iface->tap);
 	raw_zc_destroy(iface);
@@ -502,7 +504,10 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 			weft_port_range((uint16_t)(udp - port->steering.queue),
 					port->steering.queue, port->steering.queues);
 	memcpy(iface->rx_filter.mac, port->mac, 6);
-	weft_rx_pattern_init(&iface->pattern, &iface->rx_filter);
+	weft_rx_pattern_init(&iface->pattern, &iface->rx_filter, false);
+	weft_rx_pattern_init(&iface->sealed_pattern, &iface->rx_filter, true);
+	if (iface->seal)
+		iface->pattern.least = 0; /* no frame is one for plain_input() */
 	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;
 	iface->no_ip = rc->ip == 0;
 	iface->gateway = rc->gateway;

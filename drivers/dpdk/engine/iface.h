@@ -390,6 +390,7 @@ struct raw_iface {
 	struct weft_question *telemetry; /* NULL = no telemetry */
 
 	struct weft_rx_pattern pattern;
+	struct weft_rx_pattern sealed_pattern;
 	struct weft_rx_filter rx_filter;
 	uint64_t counter[RAW_COUNTERS];
 

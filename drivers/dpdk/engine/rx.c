@@ -19,7 +19,6 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/handover.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
@@ -378,12 +377,20 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	}
 }
 
+static __rte_noinline void sealed_event(struct raw_conn *c, enum raw_sealed_event event)
+{
+	if (event == RAW_SEALED_TICK)
+		raw_probe_key(c);
+	else if (event == RAW_SEALED_SPENT && c->state == RAW_UP)
+		raw_conn_fail(c, -EBADMSG, "too many frames with wrong tags arrived");
+}
+
 static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v,
 					struct rte_mbuf *desc)
 {
+	enum raw_sealed_event event = RAW_SEALED_NONE;
 	struct weft_frame_view plain;
 	struct rte_mbuf *m;
-	bool spent = false;
 
 	if (!(v->flags & WEFT_FRAME_F_SEALED)) {
 		/* A repeated HELLO_ACK is no attack. */
@@ -395,15 +402,13 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
-	m = raw_sealed_open(c, v, desc, &plain, &spent);
-	if (m && plain.type == WEFT_FRAME_GONE) {
+	m = raw_sealed_open(c, v, desc, &plain, &event);
+	if (unlikely(event != RAW_SEALED_NONE))
+		sealed_event(c, event);
+	if (m && plain.type == WEFT_FRAME_GONE)
 		raw_conn_gone_input(c);
-	} else if (m) {
-		raw_probe_key(c);
+	else if (m)
 		conn_input(c, &plain, m);
-	} else if (spent && c->state == RAW_UP) {
-		raw_conn_fail(c, -EBADMSG, "too many frames with wrong tags arrived");
-	}
 	if (m != desc)
 		rte_pktmbuf_free(m);
 }
@@ -454,25 +459,33 @@ static inline bool nic_has_checked(const struct raw_iface *iface, const struct r
 	       udp->dgram_cksum != 0;
 }
 
+/* @return the connection, which is up, of a frame with checked headers; NULL: there is none */
+static __rte_always_inline struct raw_conn *up_conn(const struct raw_iface *iface,
+						    const struct weft_frame_hdr *hdr)
+{
+	uint32_t id = weft_get32(hdr->dst_conn);
+	const struct raw_ref *ref = &iface->refs[id & 0xffff];
+
+	if ((id & 0xffff) >= iface->refs_len || !ref->conn || ref->id != id ||
+	    ref->token != weft_get32(hdr->token) || ref->conn->state != RAW_UP)
+		return NULL;
+	return ref->conn;
+}
+
 /*
  * DATA with checked headers, of a connection that is up, whose checksum needs no check by the CPU.
  * The frame then takes the same functions as any other. gcc does not inline this function by
  * itself, which costs 15 instructions a message.
+ * @param opened  constant: it was sealed, and its tag has been verified
  * @return false: it is another kind of frame; nothing has been done
  */
 static __rte_always_inline bool known_input(struct raw_iface *iface,
-					    const struct weft_frame_view *v, struct rte_mbuf *m)
+					    const struct weft_frame_view *v, struct rte_mbuf *m,
+					    const bool opened)
 {
-	uint32_t id = weft_get32(v->hdr->dst_conn);
-	const struct raw_ref *ref;
-	struct raw_conn *c;
+	struct raw_conn *c = up_conn(iface, v->hdr);
 
-	if ((id & 0xffff) >= iface->refs_len)
-		return false;
-	ref = &iface->refs[id & 0xffff];
-	c = ref->conn;
-	if (!c || ref->id != id || ref->token != weft_get32(v->hdr->token) || c->state != RAW_UP ||
-	    !nic_has_checked(iface, c, m))
+	if (!c || (!opened && !nic_has_checked(iface, c, m)))
 		return false;
 	c->rx.seen = iface->live_clock;
 	c->live.pings = 0;
@@ -500,23 +513,21 @@ static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *
  */
 static __rte_always_inline bool alone_input(struct raw_iface *iface,
 					    const struct weft_frame_hdr *hdr, uint32_t body_len,
-					    struct rte_mbuf *m)
+					    struct rte_mbuf *m, const bool opened)
 {
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)(hdr + 1);
 	const struct weft_lane_msg alone = {msg + 1, body_len - (uint32_t)sizeof(*msg)};
-	uint32_t id = weft_get32(hdr->dst_conn), seq = weft_get32(hdr->seq);
-	weft_le32 word;
-	const struct raw_ref *ref = &iface->refs[id & 0xffff];
+	uint32_t seq = weft_get32(hdr->seq);
 	struct raw_conn *c;
+	weft_le32 word;
 
 	memcpy(&word, msg, sizeof(word));
 	/* In 64 bits a body that is too short for a header has a length that no word has. */
-	if (weft_get32(word) != (iface->alone | ((uint64_t)body_len - sizeof(*msg))) ||
-	    (id & 0xffff) >= iface->refs_len)
+	if (weft_get32(word) != (iface->alone | ((uint64_t)body_len - sizeof(*msg))))
 		return false;
-	c = ref->conn;
-	if (!c || ref->id != id || ref->token != weft_get32(hdr->token) || c->state != RAW_UP ||
-	    c->rx.win.next != seq || c->rx.win.high != seq || !nic_has_checked(iface, c, m))
+	c = up_conn(iface, hdr);
+	if (!c || c->rx.win.next != seq || c->rx.win.high != seq ||
+	    (!opened && !nic_has_checked(iface, c, m)))
 		return false;
 	c->rx.seen = iface->live_clock;
 	c->live.pings = 0;
@@ -543,14 +554,48 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 
 	if (m->nb_segs != 1)
 		return false;
-	hdr = weft_frame_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len,
+	hdr = weft_frame_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len, 0,
 			      &body_len);
 	if (!hdr)
 		return false;
-	if (likely(alone_input(iface, hdr, body_len, m)))
+	if (likely(alone_input(iface, hdr, body_len, m, false)))
 		return true;
 	weft_frame_head_view(&v, hdr, body_len);
-	return weft_frame_messages_ok(&v) && known_input(iface, &v, m);
+	return weft_frame_messages_ok(&v) && known_input(iface, &v, m, false);
+}
+
+/*
+ * As plain_input(), for sealed frames that can be opened in place.
+ * @return false: it is another kind of frame; nothing has been done
+ */
+static bool sealed_data_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	enum raw_sealed_event event = RAW_SEALED_NONE;
+	const struct weft_frame_hdr *hdr;
+	struct weft_frame_view v;
+	struct raw_conn *c;
+	uint32_t body_len;
+
+	if (m->nb_segs != 1 || !(iface->port->flags & WEFT_FRAME_PORT_RX_OWN))
+		return false;
+	hdr = weft_frame_head(&iface->sealed_pattern, rte_pktmbuf_mtod(m, const uint8_t *),
+			      m->pkt_len, WEFT_FRAME_TAG_LEN, &body_len);
+	if (!hdr || body_len <= WEFT_FRAME_NUMBER_LEN)
+		return false;
+	c = up_conn(iface, hdr);
+	if (!c || c->csum != RAW_CSUM_SEALED)
+		return false;
+	hdr = raw_sealed_open_data(c, hdr, &body_len, &event);
+	if (unlikely(event != RAW_SEALED_NONE))
+		sealed_event(c, event);
+	if (unlikely(!hdr) || likely(alone_input(iface, hdr, body_len, m, true)))
+		return true;
+	weft_frame_head_view(&v, hdr, body_len);
+	if (!weft_frame_messages_ok(&v))
+		raw_count(iface, RAW_DROP_BAD_MESSAGE);
+	else
+		known_input(iface, &v, m, true);
+	return true;
 }
 
 static bool has_one_message(const struct weft_frame_view *v)
@@ -587,7 +632,7 @@ static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return m->data_len >= CHAIN_HEAD && iface->pattern.least <= CHAIN_HEAD &&
 	       weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
 				     m->pkt_len, &v) &&
-	       can_be_split(iface, &v, m) && known_input(iface, &v, m);
+	       can_be_split(iface, &v, m) && known_input(iface, &v, m, false);
 }
 
 /*
@@ -602,7 +647,7 @@ static bool in_place_input(struct raw_iface *iface, struct rte_mbuf *m)
 	if (iface->pattern.least <= m->data_len &&
 	    weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len,
 				  &v) &&
-	    has_one_message(&v) && known_input(iface, &v, m)) {
+	    has_one_message(&v) && known_input(iface, &v, m, false)) {
 		if (m->nb_segs > 1)
 			weft_in_place_end(m);
 		return true;
@@ -659,6 +704,8 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 {
 	uint64_t damaged = iface->counter[RAW_DROP_BAD_CSUM];
 
+	if (iface->seal && sealed_data_input(iface, m))
+		return;
 	any_input(iface, m);
 	if (unlikely(iface->counter[RAW_DROP_BAD_CSUM] != damaged))
 		weft_tap_damaged(iface->tap, m, iface->now);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_mbuf.h>
 
 #include "base/log.h"
 #include "base/secret.h"

@@ -83,6 +83,38 @@ static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
 }
 
 /*
+ * The pool's functions cost as much as all of the frame's headers. So one buffer keeps a reference
+ * here. It is used again when the port has dropped its own, as one that copies has at once.
+ */
+struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size)
+{
+	struct raw_seal *seal = iface->seal;
+	struct rte_mbuf *m = seal->spare;
+
+	if (unlikely(!m || rte_mbuf_refcnt_read(m) != 1 ||
+		     size + RTE_PKTMBUF_HEADROOM > m->buf_len)) {
+		m = alloc_for(iface, size);
+		if (!m || seal->spare || m->pool != iface->port->hdr_pool)
+			return m;
+		seal->spare = m;
+	}
+	rte_mbuf_refcnt_set(m, 2);
+	m->data_off = RTE_PKTMBUF_HEADROOM;
+	m->ol_flags = 0;
+	m->data_len = (uint16_t)size;
+	m->pkt_len = size;
+	return m;
+}
+
+void raw_sealed_spare_free(struct raw_iface *iface)
+{
+	if (!iface->seal)
+		return;
+	rte_pktmbuf_free(iface->seal->spare);
+	iface->seal->spare = NULL;
+}
+
+/*
  * Zero-copy with mode auth: the segments of user memory, and one for the tag, are linked behind the
  * new head. @return the place of the tag; NULL: there is no buffer
  */
@@ -149,6 +181,30 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 	return out;
 }
 
+bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *body,
+		     uint32_t body_len, uint8_t path)
+{
+	uint8_t *head = (uint8_t *)raw_hdr(c, out);
+	const struct raw_seal *seal = c->iface->seal;
+	struct weft_cipher_seg seg = {body, head + WEFT_SEALED_HEAD, body_len};
+	struct weft_sealed_op op = {
+		.conn = c->sealed->keys,
+		.head = head,
+		.segs = &seg,
+		.num_segs = 1,
+		.slot = path,
+		.tag = head + WEFT_SEALED_HEAD + body_len,
+	};
+
+	if (seal->conf.mode == WEFT_SEAL_AUTH)
+		copy_segs(&seg, 1);
+	if (likely(weft_sealed_seal(seal->cipher, &op, 1) == 1))
+		return true;
+	raw_count(c->iface, RAW_SEAL_KEY_SPENT);
+	rte_pktmbuf_free(out);
+	return false;
+}
+
 /*
  * The helper that sends GONE has no key, so GONE is sealed now. Another key, or another address of
  * the peer, needs another GONE.
@@ -189,7 +245,8 @@ uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a
 
 /* ---------------------------------------------------------------- receiving */
 
-static bool count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict)
+static void count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict,
+		       enum raw_sealed_event *event)
 {
 	static const enum raw_counter counter[] = {
 		[WEFT_SEALED_FORMAT] = RAW_DROP_BAD_TYPE, [WEFT_SEALED_TAG] = RAW_DROP_SEAL_TAG,
@@ -198,14 +255,15 @@ static bool count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict)
 	};
 
 	raw_count(c->iface, counter[verdict]);
-	return verdict == WEFT_SEALED_SPENT;
+	if (verdict == WEFT_SEALED_SPENT)
+		*event = RAW_SEALED_SPENT;
 }
 
 /*
  * The peer has this end's present key once it has acknowledged a frame that was sealed with it, or
  * answered a probe. Only then another key may follow.
  */
-static void look_at_keys(struct raw_conn *c, uint32_t ack)
+static __rte_noinline void look_at_keys(struct raw_conn *c, uint32_t ack)
 {
 	const struct raw_iface *iface = c->iface;
 	struct raw_sealed *s = c->sealed;
@@ -213,8 +271,6 @@ static void look_at_keys(struct raw_conn *c, uint32_t ack)
 
 	if (weft_seq_diff(ack, s->key_from) > 0 && c->state == RAW_UP)
 		weft_sealed_confirm(s->keys);
-	if (iface->now < s->tick_at)
-		return;
 	s->tick_at = iface->now + TICK_NS;
 	if (weft_sealed_tick(s->keys, iface->seal->cipher, iface->now, keep)) {
 		s->key_from = c->tx.next;
@@ -222,6 +278,15 @@ static void look_at_keys(struct raw_conn *c, uint32_t ack)
 		s->farewell_due = true;
 		raw_count(c->iface, RAW_SEAL_REKEYS);
 	}
+}
+
+static inline void tick(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+			enum raw_sealed_event *event)
+{
+	if (likely(c->iface->now < c->sealed->tick_at))
+		return;
+	look_at_keys(c, weft_get32(hdr->ack));
+	*event = RAW_SEALED_TICK;
 }
 
 bool raw_sealed_farewell_due(struct raw_conn *c)
@@ -309,7 +374,8 @@ static bool find_place(const struct raw_conn *c, const struct weft_frame_view *v
  * frame are read once: the body is copied out of such a buffer before it is verified.
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
-				 struct rte_mbuf *desc, struct weft_frame_view *plain, bool *spent)
+				 struct rte_mbuf *desc, struct weft_frame_view *plain,
+				 enum raw_sealed_event *event)
 {
 	const bool shared = !(c->iface->port->flags & WEFT_FRAME_PORT_RX_OWN);
 	const struct raw_seal *seal = c->iface->seal;
@@ -340,7 +406,7 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 	if (weft_get16(((struct weft_frame_hdr *)head)->length) == sizeof(head) + v->body_len)
 		weft_sealed_open(seal->cipher, &op, 1, c->iface->now);
 	if (op.verdict != WEFT_SEALED_OK) {
-		*spent = count_drop(c, op.verdict);
+		count_drop(c, op.verdict, event);
 		goto drop;
 	}
 	/* The upper byte of the number is the slot. */
@@ -358,11 +424,43 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 		goto drop;
 	/* The header of GONE is older than the connection's frames. */
 	if (at.hdr->type != WEFT_FRAME_GONE)
-		look_at_keys(c, weft_get32(at.hdr->ack));
+		tick(c, at.hdr, event);
 	return at.m;
 
 drop:
 	if (!at.received)
 		rte_pktmbuf_free(at.m);
 	return NULL;
+}
+
+const struct weft_frame_hdr *raw_sealed_open_data(struct raw_conn *c,
+						  const struct weft_frame_hdr *hdr,
+						  uint32_t *body_len, enum raw_sealed_event *event)
+{
+	uint8_t *head = (uint8_t *)(uintptr_t)hdr, *body = head + WEFT_SEALED_HEAD;
+	struct weft_frame_hdr *plain = (struct weft_frame_hdr *)(head + WEFT_FRAME_NUMBER_LEN);
+	struct weft_cipher_seg seg = {body, body, *body_len - WEFT_FRAME_NUMBER_LEN};
+	struct weft_sealed_op op = {
+		.conn = c->sealed->keys,
+		.head = head,
+		.segs = &seg,
+		.num_segs = 1,
+		.tag = body + seg.len,
+	};
+	struct weft_frame_hdr copy;
+
+	if (unlikely(weft_sealed_open(c->iface->seal->cipher, &op, 1, c->iface->now) != 1)) {
+		count_drop(c, op.verdict, event);
+		return NULL;
+	}
+	if (unlikely(body[-1] == WEFT_SEALED_SLOT_GONE)) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		return NULL;
+	}
+	copy = *hdr;
+	*plain = copy;
+	open_header(plain);
+	*body_len = (uint32_t)seg.len;
+	tick(c, plain, event);
+	return plain;
 }

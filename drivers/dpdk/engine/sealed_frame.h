@@ -18,6 +18,13 @@
 #include "frame/parse.h"
 #include "weft_build.h"
 
+/* What the caller has to do after a frame. */
+enum raw_sealed_event {
+	RAW_SEALED_NONE,
+	RAW_SEALED_TICK,  /* raw_probe_key() */
+	RAW_SEALED_SPENT, /* end the connection: too many tags were wrong */
+};
+
 #if WEFT_HAVE_SEAL
 
 /*
@@ -27,15 +34,42 @@
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
+ * A buffer for a sealed frame of @p size bytes. A frame that leaves alone gets one that the port
+ * has released mostly before the next one leaves.
+ * @return NULL: there is none, which is counted
+ */
+struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size);
+/* The port's pools end. */
+void raw_sealed_spare_free(struct raw_iface *iface);
+/*
+ * Complete a sealed frame in a buffer of raw_sealed_spare(), whose headers are those of the frame
+ * on the wire, apart from what the seal adds to them.
+ * @param body  of the plain frame
+ * @return false: the key may seal no more frames, and the buffer is freed
+ */
+bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *body,
+		     uint32_t body_len, uint8_t path);
+
+/*
  * Verify and decrypt a frame, whose headers are validated. The received bytes may change.
  * @param desc  the buffer of the frame, or NULL if the frame lies elsewhere
  * @param plain  the validated plain frame in the result
- * @param[out] spent  set when the connection has to end: too many tags were wrong
+ * @param[out] event  unchanged if there is nothing to do
  * @return the buffer of the plain frame: @p desc, or another one that the caller frees; NULL: the
  * frame has been counted as dropped
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
-				 struct rte_mbuf *desc, struct weft_frame_view *plain, bool *spent);
+				 struct rte_mbuf *desc, struct weft_frame_view *plain,
+				 enum raw_sealed_event *event);
+/*
+ * As raw_sealed_open(), for DATA of weft_frame_head() on a port with WEFT_FRAME_PORT_RX_OWN. The
+ * plain frame is contiguous: its lane header is where the number was. Its messages are not checked.
+ * @param body_len  in: bytes behind the lane header; out: those of the plain frame
+ * @return its lane header; NULL: it has been counted as dropped
+ */
+const struct weft_frame_hdr *raw_sealed_open_data(struct raw_conn *c,
+						  const struct weft_frame_hdr *hdr,
+						  uint32_t *body_len, enum raw_sealed_event *event);
 
 /*
  * Is another key due, and the present one not confirmed, since this end sends no DATA? Then a probe
@@ -63,11 +97,38 @@ static inline struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct 
 	return NULL;
 }
 
+static inline struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size)
+{
+	(void)iface, (void)size;
+	return NULL;
+}
+
+static inline void raw_sealed_spare_free(struct raw_iface *iface)
+{
+	(void)iface;
+}
+
+static inline bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *body,
+				   uint32_t body_len, uint8_t path)
+{
+	(void)c, (void)out, (void)body, (void)body_len, (void)path;
+	return false;
+}
+
 static inline struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
 					       struct rte_mbuf *desc, struct weft_frame_view *plain,
-					       bool *spent)
+					       enum raw_sealed_event *event)
 {
-	(void)c, (void)v, (void)desc, (void)plain, (void)spent;
+	(void)c, (void)v, (void)desc, (void)plain, (void)event;
+	return NULL;
+}
+
+static inline const struct weft_frame_hdr *raw_sealed_open_data(struct raw_conn *c,
+								const struct weft_frame_hdr *hdr,
+								uint32_t *body_len,
+								enum raw_sealed_event *event)
+{
+	(void)c, (void)hdr, (void)body_len, (void)event;
 	return NULL;
 }
 

@@ -24,6 +24,8 @@ struct raw_seal {
 	struct weft_log_limit refused_log;
 	uint64_t rekey_ns; /* 0 = no limit */
 	const int *keylog; /* NULL: keys are not logged */
+	/* A buffer of which one reference stays here: see raw_sealed_spare(). NULL: none yet */
+	struct rte_mbuf *spare;
 };
 
 struct raw_sealed {

@@ -21,6 +21,7 @@
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
 #include "engine/reliability.h"
+#include "engine/sealed_frame.h"
 #include "engine/tx.h"
 #include "engine/window.h"
 #include "frame/frame.h"
@@ -146,14 +147,15 @@ static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slo
  * A closed frame gets its sequence number and its slot. From here on the frame is retransmitted,
  * until the peer acknowledges it.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
+ * @param sealed  with alone: the frame's copy that leaves in its place, with a template; or NULL
  * @return true: the caller queues the frame; false: its parts or its encrypted copy are queued
  */
 static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
 					     uint32_t lane_len, uint32_t payload, uint16_t flags,
-					     const bool alone)
+					     const bool alone, struct rte_mbuf *sealed)
 {
 	struct raw_iface *iface = c->iface;
-	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	struct weft_frame_hdr *hdr = raw_hdr(c, sealed ? sealed : m);
 	struct raw_slot *slot = raw_slot(&c->tx, c->tx.next);
 	uint8_t path = c->next_path;
 	struct raw_path *p = &c->path[path];
@@ -164,7 +166,10 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	hdr->flags = weft_put16(flags);
 	hdr->seq = weft_put32(c->tx.next);
 	raw_stamp(iface, &c->rx, hdr, p, path);
-	if (alone)
+	if (sealed)
+		raw_finish_plain(c, sealed, hdr, lane_len + WEFT_FRAME_NUMBER_LEN,
+				 WEFT_FRAME_TAG_LEN, p);
+	else if (alone)
 		raw_finish_plain(c, m, hdr, lane_len, 0, p);
 	else
 		raw_finish(c, m, lane_len, p);
@@ -197,7 +202,9 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 		commit_other(c, slot, path, flags);
 		return false;
 	}
-	if (alone)
+	if (sealed) /* what a retransmission does not write again */
+		raw_hdr(c, m)->seq = hdr->seq;
+	else if (alone)
 		rte_mbuf_refcnt_set(m, 2);
 	else
 		raw_ref_chain(m);
@@ -217,7 +224,7 @@ static inline void close_frame(struct raw_conn *c, uint16_t flags)
 	m->pkt_len = m->data_len;
 	c->tx.open = NULL;
 	c->open_room = 0;
-	if (commit_frame(c, m, lane_len, payload, flags, false))
+	if (commit_frame(c, m, lane_len, payload, flags, false, NULL))
 		raw_txq_push(c->iface, m);
 }
 
@@ -279,40 +286,20 @@ static inline void frame_opened(struct raw_conn *c)
 	}
 }
 
-static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr,
-				     size_t hdr_len, const void *payload, size_t length)
-{
-	int err;
-
-	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
-		return -EMSGSIZE;
-	if (c->tx.open && !raw_frame_close(c, 0))
-		return -EAGAIN;
-	err = open_frame(c);
-	if (err != 0)
-		return err;
-	/* The message is longer than the path carries now (engine/mtu.h): it fills its frame. */
-	c->open_room =
-		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
-	append_message(c, am_id, hdr, hdr_len, payload, length);
-	frame_opened(c);
-	return 0;
-}
-
 /* ---------------------------------------------------------------- a frame alone under way */
 
 /*
  * May a message of @p n bytes leave at once in a frame of its own, with nothing else of the
  * connection under way and nothing in the queue? commit_frame() skips what such a frame cannot
- * need: a checksum, encryption, counts for several paths.
+ * need: a checksum, counts for several paths.
+ * @param csum  constant: the connection has this one
  */
-static inline bool leaves_alone(const struct raw_conn *c, size_t n)
+static inline bool leaves_alone(const struct raw_conn *c, size_t n, const uint8_t csum)
 {
 	const struct raw_iface *iface = c->iface;
 
-	return c->state == RAW_UP && c->tx.una == c->tx.next && !c->tx.open &&
-	       c->csum == WEFT_FRAME_CSUM_NONE && c->path_watch == 0 && c->tx.timer == 0 &&
-	       c->tx.inflight < c->tx.win_bytes &&
+	return c->state == RAW_UP && c->tx.una == c->tx.next && !c->tx.open && c->csum == csum &&
+	       c->path_watch == 0 && c->tx.timer == 0 && c->tx.inflight < c->tx.win_bytes &&
 	       n + sizeof(struct weft_frame_msg) <= c->tx.room && iface->txq.count == 0 &&
 	       iface->share.tx_held < iface->share.tx_held_max;
 }
@@ -333,24 +320,86 @@ static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 	raw_txq_flush(iface);
 }
 
-static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
-					   size_t hdr_len, const void *payload, size_t length)
+/* A frame with one message. @return NULL: there is no buffer, which is counted */
+static __rte_always_inline struct rte_mbuf *frame_of(struct raw_conn *c, uint8_t am_id,
+						     const void *hdr, size_t hdr_len,
+						     const void *payload, size_t length)
 {
 	struct rte_mbuf *m = frame_alloc(c);
-	uint32_t bytes = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
-	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + bytes;
 	uint8_t *p;
 
 	if (unlikely(!m))
-		return -EAGAIN;
-	m->data_len = (uint16_t)(c->encap.len + lane_len);
-	m->pkt_len = m->data_len;
+		return NULL;
 	p = rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len + sizeof(struct weft_frame_hdr);
 	p = put_msg_hdr(p, am_id, hdr_len + length);
 	weft_copy(p, hdr, hdr_len);
 	weft_copy(p + hdr_len, payload, length);
-	commit_frame(c, m, lane_len, bytes, 0, true);
+	m->data_len = (uint16_t)(c->encap.len + sizeof(struct weft_frame_hdr) +
+				 sizeof(struct weft_frame_msg) + hdr_len + length);
+	m->pkt_len = m->data_len;
+	return m;
+}
+
+/* The frame stays here, and its encrypted copy leaves. */
+static __rte_noinline int short_sealed(struct raw_conn *c, uint8_t am_id, const void *hdr,
+				       size_t hdr_len, const void *payload, size_t length)
+{
+	uint32_t bytes = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
+	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + bytes;
+	struct rte_mbuf *out =
+		raw_sealed_spare(c->iface, c->encap.len + lane_len + WEFT_FRAME_SEAL_LEN);
+	uint8_t path = c->next_path;
+	struct rte_mbuf *m;
+
+	if (unlikely(!out))
+		return -EAGAIN;
+	m = frame_of(c, am_id, hdr, hdr_len, payload, length);
+	if (unlikely(!m)) {
+		rte_pktmbuf_free(out);
+		return -EAGAIN;
+	}
+	memcpy(rte_pktmbuf_mtod(out, uint8_t *), c->tmpl, RAW_TMPL);
+	commit_frame(c, m, lane_len, bytes, 0, true, out);
+	if (likely(raw_sealed_fill(c, out, (const uint8_t *)(raw_hdr(c, m) + 1), bytes, path)))
+		send_alone(c->iface, out);
+	return 0;
+}
+
+static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
+					   size_t hdr_len, const void *payload, size_t length)
+{
+	struct rte_mbuf *m = frame_of(c, am_id, hdr, hdr_len, payload, length);
+	uint32_t bytes = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
+	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + bytes;
+
+	if (unlikely(!m))
+		return -EAGAIN;
+	commit_frame(c, m, lane_len, bytes, 0, true, NULL);
 	send_alone(c->iface, m);
+	return 0;
+}
+
+/* A message for which leaves_alone() is not true without encryption. */
+static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr,
+				     size_t hdr_len, const void *payload, size_t length)
+{
+	int err;
+
+	if (c->csum == RAW_CSUM_SEALED && leaves_alone(c, hdr_len + length, RAW_CSUM_SEALED) &&
+	    !c->iface->rx_filter.six)
+		return short_sealed(c, am_id, hdr, hdr_len, payload, length);
+	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
+		return -EMSGSIZE;
+	if (c->tx.open && !raw_frame_close(c, 0))
+		return -EAGAIN;
+	err = open_frame(c);
+	if (err != 0)
+		return err;
+	/* The message is longer than the path carries now (engine/mtu.h): it fills its frame. */
+	c->open_room =
+		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
+	append_message(c, am_id, hdr, hdr_len, payload, length);
+	frame_opened(c);
 	return 0;
 }
 
@@ -358,7 +407,7 @@ static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, co
 static __rte_noinline int short_new_frame(struct raw_conn *c, uint8_t am_id, const void *hdr,
 					  size_t hdr_len, const void *payload, size_t length)
 {
-	if (likely(leaves_alone(c, hdr_len + length)))
+	if (likely(leaves_alone(c, hdr_len + length, WEFT_FRAME_CSUM_NONE)))
 		return short_alone(c, am_id, hdr, hdr_len, payload, length);
 	return short_slow(c, am_id, hdr, hdr_len, payload, length);
 }
@@ -677,7 +726,7 @@ static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struc
 	iface->share.hdr_held += head->nb_segs;
 	c->tx.hdr_held += head->nb_segs;
 	if (commit_frame(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
-			 want_ack(c, payload), false))
+			 want_ack(c, payload), false, NULL))
 		raw_txq_push(c->iface, head);
 	if (c->tx.next - c->tx.una == 1 || iface->txq.count >= iface->tx_batch)
 		raw_txq_flush(iface);

@@ -560,12 +560,14 @@ static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *w
 static_assert(RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN + LANE_PATTERN <= WEFT_RX_PATTERN,
 	      "pattern");
 
-void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf)
+void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf, bool sealed)
 {
 	const struct weft_frame_hdr hdr = {.magic = weft_put16(WEFT_FRAME_MAGIC),
 					   .version = WEFT_FRAME_VERSION,
-					   .type = WEFT_FRAME_DATA};
-	struct weft_frame_hdr matters = {.flags = weft_put16((uint16_t)~WEFT_FRAME_F_ACK_REQ),
+					   .type = WEFT_FRAME_DATA,
+					   .flags = weft_put16(sealed ? WEFT_FRAME_F_SEALED : 0)};
+	const uint16_t any = WEFT_FRAME_F_ACK_REQ | (sealed ? WEFT_FRAME_F_KEY_PHASE : 0);
+	struct weft_frame_hdr matters = {.flags = weft_put16((uint16_t)~any),
 					 .magic = weft_put16(0xffff)};
 	uint8_t at;
 

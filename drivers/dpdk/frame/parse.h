@@ -64,10 +64,10 @@ struct weft_rx_filter {
 #define WEFT_RX_PATTERN 64u
 
 /**
- * The first 64 bytes of a DATA frame without a mark and without flags other than ACK_REQ: required
- * values, and a mask of the bits that matter. They include the beginning of the lane header. Most
- * frames match, and comparing words takes a quarter of the full validation's time. No frame with
- * IPv6 matches: all of those have a UDP checksum that is to be verified.
+ * The first 64 bytes of a DATA frame without a mark and without flags other than ACK_REQ and those
+ * of seals: required values, and a mask of the bits that matter. They include the beginning of the
+ * lane header. Most frames match, and comparing words takes a quarter of the full validation's
+ * time. No frame with IPv6 matches: all of those have a UDP checksum that is to be verified.
  */
 struct weft_rx_pattern {
 	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
@@ -80,7 +80,9 @@ struct weft_rx_pattern {
 	struct weft_port_range range;
 };
 
-void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf);
+/** @param sealed  only sealed frames match; else only plain ones do */
+void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf,
+			  bool sealed);
 
 /** Does the port belong to this iface? */
 static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
@@ -183,12 +185,13 @@ enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view);
 /**
  * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. The
  * messages are not checked.
+ * @param tail  bytes that the frame has behind its length: those of the tag
  * @param[out] body_len  bytes of messages behind the header
  * @return the lane header; NULL: another frame, or an invalid one; weft_frame_parse() finds out
  */
 static inline const struct weft_frame_hdr *weft_frame_head(const struct weft_rx_pattern *p,
 							   const uint8_t *frame, uint32_t len,
-							   uint32_t *body_len)
+							   const uint32_t tail, uint32_t *body_len)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + p->lane);
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(frame + p->ip);
@@ -207,7 +210,7 @@ static inline const struct weft_frame_hdr *weft_frame_head(const struct weft_rx_
 		left = udp_len - (uint32_t)sizeof(*udp);
 	}
 	length = weft_get16(hdr->length);
-	if (length > left || length < sizeof(*hdr))
+	if (length + tail > left || length < sizeof(*hdr))
 		return NULL;
 	*body_len = length - (uint32_t)sizeof(*hdr);
 	return hdr;
@@ -230,7 +233,7 @@ static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const 
 					 uint32_t len, struct weft_frame_view *view)
 {
 	uint32_t body_len;
-	const struct weft_frame_hdr *hdr = weft_frame_head(p, frame, len, &body_len);
+	const struct weft_frame_hdr *hdr = weft_frame_head(p, frame, len, 0, &body_len);
 
 	if (hdr)
 		weft_frame_head_view(view, hdr, body_len);

@@ -2,7 +2,7 @@
 /**
  * @file seal/seal.h
  * Sealed frames: the exchange of keys, and authenticated encryption. doc/sealing.md has the design.
- * engine/sealed.c uses it for the connections of a lane.
+ * engine/sealed.c and engine/sealed_frame.c use it for the connections of a lane.
  *
  *	seal/crypto.c    the primitives of the exchange, which are libcrypto's
  *	seal/exchange.c  Noise_NNpsk0_25519_AESGCM_SHA256; HELLO and HELLO_ACK: their bytes, their
