@@ -5,14 +5,14 @@
  *
  *	capture/capture.c          captures and their lanes; telemetry's commands; records of lanes
  *	                           without frames
- *	capture/tap.c              the lane's side: copies of frames into a ring
+ *	capture/tap.c              the lane's side: copies of frames into a ring; headers of IPv6 lanes
+ *	                           over sockets
  *	capture/writer.c           the thread that writes a file from the rings
  *	capture/hw_counters.c      counters of RoCE devices, as text in the file
  *	capture/pcapng.c           the format
  *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
  *	                           threads
  *	capture/recorder.c         the flight recorder, its files and their folder
- *	capture/six.c              headers of IPv6 lanes over sockets
  *
  * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a
  * process without raw lanes has them, too (lib/answer.h).

@@ -1,15 +1,122 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the lane to the ring. */
 
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_arp.h>
 #include <rte_common.h>
+#include <rte_mbuf.h>
 
 #include "capture/capture_file.h"
-#include "capture/six.h"
 #include "capture/tap.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+
+/* ---- headers of IPv6 lanes over sockets ----------------------------------------------------- */
+
+/*
+ * Frames of IPv6 lanes over sockets. The engine's headers of such frames are those of IPv4, with
+ * numbers of hosts as addresses (frame/arp.h). Captures get the headers that the network sees.
+ */
+
+static_assert(WEFT_ND_MAX >= WEFT_ENCAP_MAX, "room for both");
+
+struct six_head {
+	uint32_t len;  /**< of the headers in front of the rest of the frame */
+	uint32_t skip; /**< bytes of the frame whose place they take */
+	uint8_t bytes[WEFT_ND_MAX];
+};
+
+#define IP4_HEAD ((uint32_t)RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
+
+/* The kernel writes the checksum. Here it is that of the whole frame, whatever is captured. */
+static void fill_checksum(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip,
+			  struct rte_udp_hdr *udp)
+{
+	uint16_t rest = 0;
+	uint32_t sum;
+
+	if (m->pkt_len > IP4_HEAD && rte_raw_cksum_mbuf(m, IP4_HEAD, m->pkt_len - IP4_HEAD, &rest))
+		return;
+	sum = (uint32_t)weft_pseudo6_sum(ip) + udp->dgram_len + rte_raw_cksum(udp, sizeof(*udp)) +
+	      rest;
+	udp->dgram_cksum = (uint16_t)~weft_csum_fold(sum);
+	if (udp->dgram_cksum == 0)
+		udp->dgram_cksum = UINT16_MAX;
+}
+
+static void lane_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
+		      struct six_head *head)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(eth + 1);
+	const struct in6_addr *src = weft_hosts_ip(hosts, weft_be32(ip->src_addr));
+	const struct in6_addr *dst = weft_hosts_ip(hosts, weft_be32(ip->dst_addr));
+	struct rte_ether_hdr *eth6 = (struct rte_ether_hdr *)head->bytes;
+	struct rte_ipv6_hdr *ip6 = (struct rte_ipv6_hdr *)(eth6 + 1);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip6 + 1);
+
+	if (ip->next_proto_id != IPPROTO_UDP || !src || !dst)
+		return;
+	*eth6 = *eth;
+	eth6->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	memcpy(udp, ip + 1, sizeof(*udp));
+	*ip6 = (struct rte_ipv6_hdr){
+		.vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)ip->type_of_service << 20),
+		.payload_len = udp->dgram_len,
+		.proto = IPPROTO_UDP,
+		.hop_limits = ip->time_to_live,
+	};
+	memcpy(&ip6->src_addr, src, sizeof(*src));
+	memcpy(&ip6->dst_addr, dst, sizeof(*dst));
+	udp->dgram_cksum = 0;
+	if (m->pkt_len + WEFT_IP6_MORE <= whole)
+		fill_checksum(m, ip6, udp);
+	head->len = (uint32_t)(sizeof(*eth6) + WEFT_IP6_UDP_LEN);
+	head->skip = IP4_HEAD;
+}
+
+/* A packet of either host: its sender is the host that the frame of discovery is from. */
+static void arp_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
+		     struct six_head *head)
+{
+	const struct rte_arp_hdr *arp =
+		rte_pktmbuf_mtod_offset(m, const struct rte_arp_hdr *, RTE_ETHER_HDR_LEN);
+	struct weft_rx_filter sender = {.ip = weft_be32(arp->arp_data.arp_sip)};
+	const struct in6_addr *ip = weft_hosts_ip(hosts, sender.ip);
+
+	if (!ip && sender.ip)
+		return;
+	if (ip) /* else it is a probe */
+		memcpy(sender.ip6, ip, sizeof(sender.ip6));
+	memcpy(sender.mac, &arp->arp_data.arp_sha, sizeof(sender.mac));
+	head->len = weft_nd_write(&sender, hosts, arp, head->bytes);
+	head->skip = head->len ? m->pkt_len : 0;
+}
+
+/*
+ * The headers of a frame; of an ARP packet the frame of neighbour discovery.
+ * @param whole  a longer frame has no UDP checksum (0): no file has all of its bytes
+ * @param[out] head  both lengths are 0 for other frames, and if a host has no number any more
+ */
+static void six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
+		     struct six_head *head)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	head->len = head->skip = 0;
+	if (m->data_len < IP4_HEAD)
+		return;
+	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
+		lane_head(hosts, m, whole, head);
+	else if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP))
+		arp_head(hosts, m, head);
+}
 
 /* ---- the ring ------------------------------------------------------------------------------- */
 
@@ -159,7 +266,7 @@ static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t skip, uin
 }
 
 /* The first @p len bytes of a frame with this head. */
-static void copy_whole(uint8_t *to, const struct rte_mbuf *m, const struct weft_six_head *head,
+static void copy_whole(uint8_t *to, const struct rte_mbuf *m, const struct six_head *head,
 		       uint32_t len)
 {
 	uint32_t n = RTE_MIN(len, head->len);
@@ -169,7 +276,7 @@ static void copy_whole(uint8_t *to, const struct rte_mbuf *m, const struct weft_
 }
 
 static bool filter_takes(struct weft_capture_filter *f, const struct rte_mbuf *m,
-			 const struct weft_six_head *head, uint32_t len)
+			 const struct six_head *head, uint32_t len)
 {
 	uint8_t copy[WEFT_CAPTURE_FILTERED];
 	uint32_t n = RTE_MIN(len, WEFT_CAPTURE_FILTERED);
@@ -187,12 +294,12 @@ static struct weft_capture_record *copy_frame(const struct weft_tap *tap, const 
 	struct weft_tap_target *t = tap->in_use;
 	/* Acquire: the filter is complete. A thread that removes it waits until `busy` is false. */
 	struct weft_capture_filter *f = atomic_load_explicit(&t->filter, memory_order_acquire);
-	struct weft_six_head head = {.len = 0};
+	struct six_head head = {.len = 0};
 	struct weft_capture_record *r;
 	uint32_t len, caplen;
 
 	if (tap->hosts)
-		weft_six_head(tap->hosts, m, UINT16_MAX, &head);
+		six_head(tap->hosts, m, UINT16_MAX, &head);
 	len = m->pkt_len - head.skip + head.len;
 	caplen = RTE_MIN(len, t->snaplen);
 	if (f && !filter_takes(f, m, &head, len))
@@ -284,12 +391,12 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 }
 
 /* A frame with the headers of the network, in two pieces. @return its bytes */
-static uint32_t pieces6(struct weft_tap *tap, const struct rte_mbuf *m, struct weft_six_head *head,
+static uint32_t pieces6(struct weft_tap *tap, const struct rte_mbuf *m, struct six_head *head,
 			struct iovec iov[2])
 {
 	uint32_t len;
 
-	weft_six_head(tap->hosts, m, WEFT_RECORDER_BYTES, head);
+	six_head(tap->hosts, m, WEFT_RECORDER_BYTES, head);
 	len = m->pkt_len - head->skip + head->len;
 	iov[0] = (struct iovec){head->bytes, head->len};
 	head->skip = RTE_MIN(head->skip, (uint32_t)m->data_len);
@@ -301,7 +408,7 @@ static uint32_t pieces6(struct weft_tap *tap, const struct rte_mbuf *m, struct w
 void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		      enum weft_pcapng_direction direction, uint64_t now)
 {
-	struct weft_six_head head;
+	struct six_head head;
 	struct iovec iov[2];
 	unsigned int i;
 	uint32_t len;
@@ -314,7 +421,7 @@ void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsign
 
 void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call)
 {
-	struct weft_six_head head;
+	struct six_head head;
 	struct iovec iov[2];
 
 	if (!tap)
