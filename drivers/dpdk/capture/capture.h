@@ -5,10 +5,10 @@
  *
  *	capture/capture.c          captures and their lanes; telemetry's commands; records of lanes
  *	                           without frames
- *	capture/tap.c              the lane's side: copies of frames into a ring; headers of IPv6 lanes
- *	                           over sockets
- *	capture/writer.c           the thread that writes a file from the rings
- *	capture/hw_counters.c      counters of RoCE devices, as text in the file
+ *	capture/tap.c              the lane's side: copies of frames into a ring; headers of IPv6
+ *	                           lanes over sockets
+ *	capture/writer.c           the thread that writes a file from the rings; counters
+ *	                           of RoCE devices
  *	capture/pcapng.c           the format
  *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
  *	                           threads

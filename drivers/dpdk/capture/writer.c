@@ -2,7 +2,12 @@
 
 #include "capture/writer.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +17,6 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "capture/capture_file.h"
-#include "capture/hw_counters.h"
 #include "capture/tap.h"
 
 /* ns until captured frames are in the file at the latest */
@@ -31,6 +35,97 @@ static uint64_t real_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- counters of RoCE devices --------------------------------------------------------------- */
+
+/*
+ * The counters that a RoCE device keeps itself, as text in captures: the library sees no
+ * retransmission, NAK or CNP of a device.
+ */
+
+#define HW_COUNTERS_TEXT 2048u
+
+#define PATH 160
+#define DEVICE 32
+
+struct text {
+	char *buf;
+	size_t len, size;
+};
+
+/* @return false: it is no number */
+static bool read_value(int dir, const char *name, uint64_t *value)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[32], *end;
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	*value = strtoull(text, &end, 10);
+	return end != text;
+}
+
+static void add_counter(struct text *t, const char *port, const char *name, uint64_t value)
+{
+	int n = snprintf(t->buf + t->len, t->size - t->len, " %s/%s=%" PRIu64, port, name, value);
+
+	if (n > 0 && (size_t)n < t->size - t->len)
+		t->len += (size_t)n;
+	t->buf[t->len] = '\0';
+}
+
+static void add_port(struct text *t, const char *device, const char *port)
+{
+	const struct dirent *d;
+	char path[PATH];
+	uint64_t value;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%.8s/hw_counters", device,
+		 port);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	/* The interval in which the kernel reads the device again is no counter. */
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.' && strcmp(d->d_name, "lifespan") &&
+		    read_value(dirfd(dir), d->d_name, &value))
+			add_counter(t, port, d->d_name, value);
+	closedir(dir);
+}
+
+/*
+ * "hw_counters DEVICE PORT/NAME=VALUE PORT/NAME=VALUE ...", as many as fit.
+ * @param lane  name of an interface: "roce:DEVICE..."
+ * @return length; 0 = no RoCE lane, or the device has no counters
+ */
+static size_t hw_counters_text(const char *lane, char *buf, size_t size)
+{
+	struct text t = {.buf = buf, .size = size};
+	char device[DEVICE], path[PATH];
+	const struct dirent *d;
+	size_t begin;
+	DIR *dir;
+
+	if (sscanf(lane, "roce:%31[^:, /]", device) != 1)
+		return 0;
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports", device);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	t.len = begin = (size_t)snprintf(buf, size, "hw_counters %s", device);
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			add_port(&t, device, d->d_name);
+	closedir(dir);
+	return t.len > begin ? t.len : 0;
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -55,9 +150,9 @@ static void capture_fail(struct weft_capture *c, const char *why)
 /* What the device of a RoCE lane has counted until now. */
 static void put_counters(struct weft_capture *c, const struct weft_capture_source *s)
 {
-	char text[WEFT_HW_COUNTERS_TEXT];
+	char text[HW_COUNTERS_TEXT];
 
-	if (weft_hw_counters_text(s->name, text, sizeof(text)))
+	if (hw_counters_text(s->name, text, sizeof(text)))
 		weft_pcapng_note(&c->out, s->interface, real_ns(), text);
 }
 
