@@ -253,9 +253,9 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
 #define EQUAL_NS 20000000      /* sum of both directions' least delays, at most, if clocks equal */
-#define HOST_NS 10000000       /* frames of one host are this early at most: times are not exact */
-#define CALL_NS 100000         /* from the time in a flight recorder to the poll, without a mark */
-#define NEIGHBOUR_NS 10000000u /* neighbours are not farther apart */
+#define HOST_NS 10000000       /* a frame this early contradicts that both captures are of a host */
+#define CALL_NS 100000         /* a flight recorder marks polls that are later after their call */
+#define NEIGHBOUR_NS 10000000u /* most ns between two frames that are compared */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */
 
 struct sighting {

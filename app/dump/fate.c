@@ -36,7 +36,7 @@ struct pending {
 
 struct trace_pending {
 	uint64_t head, tail; /* numbers of entries; the ring has those from tail to head */
-	uint32_t num_far;    /* entries that are in the bucket of their id */
+	uint32_t num_far;    /* entries in the bucket of their id, as bucket_of() was full */
 	struct pending entry[TRACE_PENDING];
 	uint32_t bucket[BUCKETS];
 };

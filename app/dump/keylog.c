@@ -247,7 +247,10 @@ static bool next_key(struct key *k)
 	return weft_frame_key_next(k->secret, &k->now) == 0;
 }
 
-/* The next generation, or a later one if no frame of this key has opened yet. */
+/*
+ * Does the key of the next generation open the frame? As long as no key of this direction has
+ * opened a frame, the capture may begin late: then later generations are tried, too.
+ */
 static bool opens_later(struct dump_keylog *log, struct key *k, const struct sealed *s)
 {
 	unsigned int most = k->opened ? 1 : k->searches++ < SEARCHES ? LATE : 0;
