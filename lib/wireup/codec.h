@@ -87,9 +87,9 @@ struct weft_partial_host {
 /**
  * The maximum number of partial messages of a worker, and of one connection. When all of the worker
  * are in use, the host with the most of them loses its oldest one. A connection at its own limit
- * loses the oldest one of its own. So a host that has none always gets a place,
- * however many other hosts are greedy. An honest peer sends one message after the other; there are
- * two when a repeated message follows one of another step.
+ * loses its own oldest one. So a host that has none always gets a place, however many the other
+ * hosts have. An honest peer sends one message after the other; there are two when a repeated
+ * message follows one of another step.
  */
 #define WEFT_MAX_PARTIALS 128
 #define WEFT_MAX_PARTIALS_LANE_EP 2

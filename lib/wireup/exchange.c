@@ -38,7 +38,8 @@
 #include "wireup/select.h"
 
 #define RETRY_FIRST_NS 200000000ull
-#define RETRY_CONTROL_NS 20000000ull /* only a repetition recovers from a loss there */
+/* over a control channel: only a repetition recovers from a loss */
+#define RETRY_CONTROL_NS 20000000ull
 #define RETRY_MAX_NS 2000000000ull
 
 /* ------------------------------------------------------------------ state of an ep */

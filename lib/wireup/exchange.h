@@ -33,7 +33,8 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text);
 /**
- * A message over @p lane_ep has had no effect: a control channel's connection is destroyed at once.
+ * A message over @p lane_ep has had no effect. If the connection is a control channel and belongs
+ * to no endpoint, it is destroyed.
  */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */

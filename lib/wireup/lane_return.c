@@ -344,7 +344,9 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 		info->bandwidth_from = "measured";
 	if (map->measured & WEFT_WIRE_LANE_F_LAT)
 		info->latency_from = "measured";
-	/* Without measured numbers: all returns have the same text (struct weft_texts). */
+	/*
+	 * The text contains no measured numbers, so that all returns share it (struct weft_texts).
+	 */
 	snprintf(info->why, sizeof(info->why), "back");
 }
 

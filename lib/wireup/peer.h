@@ -105,7 +105,8 @@ struct weft_host {
 	struct weft_table_node by_number; /* the lane's: ep_host() */
 	TAILQ_ENTRY(weft_host) rank;
 	unsigned int num_eps;
-	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those over which a message has arrived */
+	/* oldest first; `busy`: those over which a message has arrived */
+	TAILQ_HEAD(, weft_ep) eps, busy;
 };
 
 /** The host at the far end of a connection, by ep_host(); 0 = the lane does not identify hosts. */

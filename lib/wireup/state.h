@@ -183,7 +183,7 @@ struct weft_failover_lane {
 	uint16_t epoch;              /* of the connection: in every message about it */
 	uint16_t state_len;          /* of our final receive state; 0 = it was never stopped */
 	uint8_t life;                /* enum weft_lane_life */
-	/* checks: another lane was alive; no other lane was */
+	/* number of checks in which another lane was alive, and in which none was */
 	uint8_t looks, silent_checks;
 	uint32_t tries; /* LANE_DOWN or LANE_SUSPECT sent */
 	uint32_t taken; /* LANE_DOWN that the peer's process has received */

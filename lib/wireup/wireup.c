@@ -471,7 +471,10 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		return true;
 	}
 	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
-		/* Unless our ACK was lost: then the timeout ends the attempt. */
+		/*
+		 * The exchange is over, unless our ACK was lost. In that case the timeout ends the
+		 * attempt.
+		 */
 		wu->boot = NULL;
 		wu->msg_type = 0;
 		weft_lane_ep_destroy(ep->worker, lane_ep);
@@ -630,7 +633,7 @@ int weft_conns_init(struct weft_worker *w)
 		TAILQ_INIT(&conns->ranks[i]);
 	w->conns = conns;
 	w->next_timer = UINT64_MAX;
-	/* Hosts can influence their numbers. */
+	/* Hosts can influence their numbers, so the hash has a random seed. */
 	conns->hosts.seed = w->hash_key.k0;
 	/* Reserved, so that adding an entry cannot fail. weft_conns_fini() follows an error. */
 	if (weft_table_reserve(&conns->by_sn) || weft_table_reserve(&conns->by_lane_ep))

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * What an iface is to others: attributes for the protocol layer, its address in bytes and as text.
- */
-
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +27,9 @@ static bool has_ip6(const struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- attributes */
 
-/* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
+/*
+ * Costs per message in seconds, with which protocol selection starts; measured on memif, 2.5 GHz.
+ */
 #define SEND_OVERHEAD 60e-9
 #define RECV_OVERHEAD 60e-9
 #define MAX_IOV 4u
@@ -43,10 +41,6 @@ static bool has_ip6(const struct raw_iface *iface)
 #define REG_COST 20e-6
 #define REG_GROWTH 0.1e-9
 
-/*
- * Set the bandwidth that is reported until a connection has measured it. Called again when the
- * link comes up or its speed changes.
- */
 void raw_fill_numbers(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
@@ -169,8 +163,6 @@ void raw_fill_attr(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- address */
 
-/* The address of a raw lane's interface, as bytes in worker addresses, and as text. */
-
 #define ADDR_VERSION 1
 #define ADDR_VERSION_IP6 2
 
@@ -210,8 +202,8 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 		return;
 	}
 	/*
-	 * The IPv4 address of such a lane is a number of this end only. Its MAC address is found by
-	 * neighbour discovery, or never used (UDP sockets).
+	 * With an IPv6 address, the iface's IPv4 address is a number of this end only. Neighbour
+	 * discovery finds the MAC address; over UDP sockets it is never used.
 	 */
 	w.version = ADDR_VERSION_IP6;
 	w.flags = WEFT_FRAME_ADDR_F_IPV6;

@@ -34,9 +34,10 @@ struct raw_addr {
 };
 
 /*
- * Read the address of a peer of this iface. If it is an IPv6 address, ip is the number of its host.
- * @return 0; -EINVAL: too short, or of another version; -EAFNOSUPPORT: one of the two has an IPv4
- * address, the other an IPv6 address
+ * Reads the address of a peer of this iface. For an IPv6 address, a->ip is the number that
+ * port->hosts gave it; 0: there is no room for it. @return 0; -EINVAL: too short, or of another
+ * version; -EAFNOSUPPORT: the peer has an IPv6 address and this iface an IPv4 address, or the
+ * reverse
  */
 int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, struct raw_addr *a);
 void raw_get_address(struct weft_lane_iface *iface, void *buf);
@@ -46,7 +47,10 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
 /* The remedy for a missing ip=; "" if ip= is given, or if no peer needs an IP address. */
 const char *raw_ip_hint(const struct raw_iface *iface);
 
-/* A host's address, by the number by which the engine knows it. */
+/*
+ * Writes the IP address of a host. @p ip: the IPv4 address, or the number of an IPv6 address in
+ * port->hosts.
+ */
 void raw_ip_text(const struct raw_iface *iface, uint32_t ip, char *buf, size_t size);
 /* The end of an error text: the host's own address may be the reason why no answer comes. */
 void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size);

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Frames without messages; checksums; the headers that all frames of a connection share. And the
- * queue of frames to the port.
- */
-
 #include <errno.h>
 #include <string.h>
 
@@ -191,7 +186,7 @@ static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
 }
 
 /*
- * Not by rte_ipv4_udptcp_cksum_mbuf(), which loses carries of a segment at an odd offset (DPDK
+ * rte_ipv4_udptcp_cksum_mbuf() is not used: it loses carries of a segment at an odd offset (DPDK
  * 22.11).
  */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
@@ -224,7 +219,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	udp->dgram_cksum = csum == 0 ? UINT16_MAX : csum;
 }
 
-/* HELLO_ACK leaves when this end has its keys already, and the peer has not. */
+/* HELLO_ACK is not sealed: this end has its keys already, but the peer gets them by this frame. */
 static bool leaves_sealed(const struct raw_conn *c, const struct rte_mbuf *m)
 {
 	const struct weft_frame_hdr *hdr =
@@ -246,7 +241,7 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 	}
 	if (crc)
 		put_crc(m, c->encap.len, lane_len);
-	/* IPv6 has no frame without this checksum. */
+	/* IPv6 requires the UDP checksum. With IPv4 the CRC takes its place. */
 	if (c->encap.l3_len != 0 && (!crc || c->iface->rx_filter.six))
 		put_udp_csum(c, m, (uint32_t)sizeof(*udp) + lane_len + (crc ? 4 : 0));
 }
@@ -263,7 +258,7 @@ void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path
 	raw_txq_push(c->iface, sealed);
 }
 
-/* Queue a frame that nothing keeps. */
+/* Queue a frame that is not kept for retransmission. */
 static void queue_once(struct raw_conn *c, struct rte_mbuf *m, uint8_t path)
 {
 	if (!leaves_sealed(c, m)) {
@@ -509,7 +504,9 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	path = ack_path(c, flags);
 	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
-	/* A duplicate: the path of the ACK may fail in this direction only. */
+	/*
+	 * After a duplicate the ACK goes over all paths: one path may fail in this direction only.
+	 */
 	for (uint8_t k = 0; c->rx.ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
@@ -681,7 +678,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {
-	/* In a HELLO these are the sender's own: they prove the answer in every version. */
+	/* dst_conn and token of a HELLO are the sender's own numbers, in every version. */
 	struct weft_frame_reset body = {
 		.reason = weft_put16(reason),
 		.version_min = WEFT_FRAME_VERSION,

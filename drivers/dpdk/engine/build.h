@@ -18,7 +18,7 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-/* The receiver of a frame that is not sent by the headers of a connection. */
+/* The receiver of a frame that is built without the headers of a connection. */
 struct raw_dest {
 	const uint8_t *mac;
 	uint32_t ip;
@@ -85,8 +85,9 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * Sealed connections: send a probe, if its answer has to confirm a key with which no DATA is sent.
- * If the key has changed, replace the frame that ends the connection when this process is killed.
+ * For sealed connections. Sends a probe if its answer has to confirm a key with which no DATA is
+ * sent. If the key has changed, replaces the frame that ends the connection when this process is
+ * killed.
  */
 void raw_probe_key(struct raw_conn *c);
 /*

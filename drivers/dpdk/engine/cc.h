@@ -79,26 +79,31 @@ struct weft_cc_round {
 	bool limited;
 };
 
-/** The part of the delay that no window changes, in bytes, ns and rounds (cc_cause.c). */
+/**
+ * Estimate of the delay that does not depend on the window, in bytes, ns and rounds (cc_cause.c).
+ */
 struct weft_cc_noise {
-	uint32_t noise; /**< delay beyond `base` that is no queue */
-	uint32_t mean;  /**< round trip of the last rounds */
+	uint32_t noise; /**< delay beyond `base` that counts as no queue */
+	uint32_t mean;  /**< mean round trip of the last rounds */
 	uint32_t from;  /**< window of these rounds */
-	uint32_t range; /**< by which the round trips of a round differ, smoothed */
-	uint32_t peak;  /**< longest delay of the last peak_rounds rounds */
+	/** smoothed difference of the longest and the shortest round trip of a round */
+	uint32_t range;
+	uint32_t peak; /**< longest delay of the last peak_rounds rounds */
 	uint8_t peak_rounds, low_rounds;
-	uint32_t low, low_before; /**< least round trip of the last low_rounds rounds, and before */
-	uint8_t rounds;           /**< of the test under way */
-	bool spared;              /**< the last round did not cut, though its delay was long */
-	bool steady;              /**< the window has hardly changed in the last two rounds */
-	uint8_t over;             /**< rounds in a row with a delay beyond the target */
-	uint32_t high;            /**< largest window of the last rounds */
-	uint16_t wait;            /**< until the next test because of a long delay */
-	uint16_t backoff;         /**< the last such wait */
-	uint16_t again;           /**< until a test whether the noise is still there */
-	uint32_t ref_window;      /**< before the test; 0 = there is none under way */
+	/** least round trip of the last low_rounds rounds; of the LOW_ROUNDS before them */
+	uint32_t low, low_before;
+	uint8_t rounds;   /**< rounds of the present test */
+	bool spared;      /**< the last round did not cut, though its delay was long */
+	bool steady;      /**< the window has hardly changed in the last two rounds */
+	uint8_t over;     /**< rounds in a row with a delay beyond the target */
+	uint32_t high;    /**< largest window of the last rounds */
+	uint16_t wait;    /**< rounds until the next test because of a long delay */
+	uint16_t backoff; /**< the value of `wait` after the last test */
+	uint16_t again;   /**< rounds until a test whether the noise is still there */
+	/** the window that ref_mean belongs to; 0 = no test is in progress */
+	uint32_t ref_window;
 	uint32_t ref_mean;
-	uint32_t late; /**< longest delay in the test */
+	uint32_t late; /**< longest queueing delay in the test */
 	uint32_t samples;
 	uint64_t sum; /**< of the round trips in the test */
 };
@@ -110,29 +115,31 @@ enum weft_cc_mode {
 	WEFT_CC_MODE_SHARE,
 };
 
-/** What mode SHARE of a long path knows, in bytes and ns (cc_cause.c). */
+/** How a long path's window grows next to other flows, in bytes and ns (cc_cause.c). */
 struct weft_cc_climb {
-	bool on;            /**< the window grows by a part of itself each round */
-	bool held;          /**< mode START: the window does not grow in this round */
-	bool again;         /**< the climb began after a cut by loss */
-	uint8_t wait;       /**< rounds until the next such climb; 0 = none is due */
-	uint8_t backoff;    /**< the last such wait */
-	uint64_t full_at;   /**< last cut in mode SHARE by a full queue; 0 = none */
-	uint8_t cuts;       /**< by loss, since the mode began */
-	uint8_t unlimited;  /**< rounds in a row in which the window was not the limit */
-	uint32_t from;      /**< window at the begin of this stage */
-	uint64_t rate;      /**< of the stage before, in bytes per 2^20 ns; 0 = there was none */
+	bool on;           /**< the window climbs: it grows by a part of itself each round */
+	bool held;         /**< mode START: the window does not grow in this round */
+	bool again;        /**< the climb began after a cut by loss */
+	uint8_t wait;      /**< rounds until the next such climb; 0 = none is due */
+	uint8_t backoff;   /**< the value of `wait` after the last climb */
+	uint64_t full_at;  /**< last cut in mode SHARE by a full queue; 0 = none */
+	uint8_t cuts;      /**< by loss, since the mode began */
+	uint8_t unlimited; /**< rounds in a row in which the window was not the limit */
+	uint32_t from;     /**< window at the begin of this stage */
+	/** rate of the stage before, in bytes per 2^20 ns; 0 = there was none */
+	uint64_t rate;
 	uint64_t acked, at; /**< bytes since the begin of this stage, and its begin */
 	uint32_t late;      /**< longest delay of the climb */
 	uint32_t high;      /**< window before the last cut by loss; 0 = there was none */
-	uint32_t mid;       /**< ms after that cut until the window is `high` again */
+	uint32_t mid;       /**< ms from cut_at until Cubic's window is `high` again */
 	uint64_t cut_at;
-	uint64_t rate_now, peak; /**< of the last rounds, and the highest; as `rate` */
-	uint8_t starved;         /**< rounds in a row with a far lower rate and a delay */
-	uint64_t starved_at;     /**< begin of these rounds */
-	uint64_t left_at;        /**< end of the last mode SHARE; 0 = none */
-	uint32_t yield_from;     /**< largest window since the queue was last short */
-	uint8_t yield;           /**< rounds since then */
+	/** rate of the last rounds, and the highest rate, in bytes per 2^20 ns */
+	uint64_t rate_now, peak;
+	uint8_t starved;     /**< rounds in a row with a far lower rate and a delay */
+	uint64_t starved_at; /**< begin of these rounds */
+	uint64_t left_at;    /**< end of the last mode SHARE; 0 = none */
+	uint32_t yield_from; /**< largest window since the queue was last short */
+	uint8_t yield;       /**< rounds since the queue was last short */
 };
 
 /** The reason for which the window became smaller. */
@@ -171,10 +178,10 @@ struct weft_cc_delay {
 	uint8_t still;                    /**< rounds in a row with nearly the same round trip */
 	uint32_t still_least, still_most; /**< ns: bounds of these round trips */
 	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
-	/** window before the outage in this silence; 0 = none yet */
+	/** window before the present series of timeouts; 0 = there were fewer than two */
 	uint32_t undo_window;
-	uint32_t undo_most;  /**< start_most before that outage */
-	uint8_t undo_mode;   /**< mode before that outage */
+	uint32_t undo_most;  /**< start_most before these timeouts */
+	uint8_t undo_mode;   /**< mode before these timeouts */
 	uint32_t srtt;       /**< ns: mean of the last few samples */
 	uint8_t full_wait;   /**< rounds until full_new goes into full */
 	uint32_t full_new;   /**< ns: largest queueing of these rounds so far */
@@ -199,9 +206,9 @@ struct weft_cc_delay {
 	uint8_t burst_lost;             /**< rounds of these with further losses */
 	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
 	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
-	uint64_t old_at;                /**< begin of the time of which old_least is */
+	uint64_t old_at;                /**< begin of the interval that old_least covers */
 	uint32_t old_least;             /**< ns: least round trip since old_at */
-	uint8_t below;                  /**< grows with samples below the possible minimum */
+	uint8_t below;                  /**< grows with samples of less than half of conf.rtt */
 	uint32_t below_least;           /**< ns: least of these samples */
 	uint64_t meter_at;              /**< begin of the time that meter_acked counts */
 	uint64_t meter_acked;           /**< bytes */

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The causes of a delay that a smaller window of this path does not remove: noise, and other flows.
- * And the growth next to these. On a long path a frame more in each round would be slow.
- */
-
 #include "engine/cc_cause.h"
 
 #include "engine/cc_delay.h"
@@ -12,13 +7,15 @@
 /* ------------------------------------------------------------------ growth next to other flows */
 
 #define CLIMB_PARTS 6u /* the window grows by this part (1/6) in a round */
-#define START_PARTS 4u /* a round of mode START carries nearly twice what the one before did */
+/* a round of mode START must carry 7/4 (START_MORE) of what the one before did */
+#define START_PARTS 4u
 #define START_MORE 7u
-#define START_HELD 6u   /* in place of START_MORE for a round in which the window was held */
+/* in place of START_MORE for the round after one in which the window was held */
+#define START_HELD 6u
 #define CLIMB_IDLE 4u   /* rounds whose window was not the limit: there is no reason to climb */
 #define AGAIN_FIRST 8u  /* rounds from a cut by loss to the next climb */
-#define AGAIN_MOST 64u  /* the same after climbs without result */
-#define AGAIN_CLIMB 12u /* the part by which the window grows in a round of such a climb */
+#define AGAIN_MOST 64u  /* largest number of these rounds, after climbs without result */
+#define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */
 /*
  * The rate of a flow with a share of s grows by 1 - s of what its window grows by, or by less. A
  * climb goes on while the rate grows by at least AGAIN_GROW / AGAIN_PARTS of what the window grows
@@ -26,14 +23,14 @@
  */
 #define AGAIN_PARTS 16u
 #define AGAIN_GROW 9u
-#define STARVED_PARTS 4u   /* the rate is less than this part of the highest one */
+#define STARVED_PARTS 4u   /* starved: the rate is less than 1/4 of the highest one */
 #define STARVED_ROUNDS 32u /* rounds in a row in which others kept a queue */
 #define STARVED_NS 200000000u
 #define OVERFLOW_NS 60000000000ull
 #define FULL_NS 5000000000ull /* after an overflow the same flows are likely to be there */
 #define NOISE_AGAIN 128u
-#define CATCH_UP 32u  /* the part by which a window grows that carries less than half of the peak */
-#define PEAK_LESS 16u /* the part of the peak that a cut by loss takes away */
+#define CATCH_UP 32u  /* a window that carries less than half of the peak grows by 1/32 */
+#define PEAK_LESS 16u /* a cut by loss lowers the peak by 1/16 */
 
 bool weft_cc_overflowed(const struct weft_cc *cc, uint64_t now)
 {
@@ -321,31 +318,35 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
  * to what counts as no queue (`noise`), and the window returns.
  */
 
-#define TEST_PART 2u    /* the window of a test: half */
-#define TEST_ROUNDS 4u  /* at least, after the one of frames that left before it */
-#define TEST_SAMPLES 8u /* at least */
+#define TEST_PART 2u /* a test halves the window */
+/* rounds of a test, at least, after the first, whose samples are of frames sent before it */
+#define TEST_ROUNDS 4u
+#define TEST_SAMPLES 8u /* samples of a test, at least */
 #define TEST_MOST 32u   /* rounds; a test with fewer samples by then decides nothing */
-#define TEST_FRAMES 1u  /* least window before a test, in frames: paths with less are many */
+/* frames: with a smaller window there is no test, since many paths share the link */
+#define TEST_FRAMES 1u
 /*
  * The delay is a queue if the mean round trip falls by FALL_LEAST of FALL_PARTS parts of what it
  * would fall by if the whole queue were of this path.
  */
 #define FALL_PARTS 5u
 #define FALL_LEAST 2u
-#define OVER_MORE 5u   /* a round beyond the target counts as five below it */
-#define OVER_LAST 12u  /* the sum from which on a test is due: three rounds in a row */
-#define HIGH_PARTS 16u /* the largest window of the last rounds is forgotten by this part */
-#define HIGH_LEAST 5u  /* of 8 parts of it: a smaller window was cut without result */
-#define HIGH_FEW 6u    /* the same for windows of fewer than MANY frames */
+#define OVER_MORE 5u  /* a round beyond the target counts as five below it */
+#define OVER_LAST 12u /* the sum from which on a test is due: three rounds in a row */
+/* 1/16 of the largest window of the last rounds is forgotten in each round */
+#define HIGH_PARTS 16u
+#define HIGH_LEAST 5u /* in 1/8 of that window: a test needs a window of at most this size */
+#define HIGH_FEW 6u   /* HIGH_LEAST for windows of fewer than MANY frames */
 #define MANY 32u
-#define LOW_ROUNDS 16u /* in which the shortest round trip counts */
-#define LOW_PARTS 3u   /* it is beyond `base` by at most this part of what the mean is */
+#define LOW_ROUNDS 16u /* rounds of which the shortest round trip counts */
+/* jitter: the shortest round trip exceeds `base` by at most 1/3 of what the mean does */
+#define LOW_PARTS 3u
 #define WAIT_FIRST 32u /* rounds from one test to the next; longer after each that finds a queue */
 #define WAIT_MOST 1024u
 #define AGAIN_ROUNDS 256u /* rounds with noise until a test whether it is still there */
 #define RANGE_PARTS 3u    /* a delay that varies by less than this part of itself is no jitter */
 #define NOISE_RANGES 2u   /* the noise is at most this multiple of the range */
-#define SPARE_PARTS 2u    /* of the delay that was gone without a cut: noise */
+#define SPARE_PARTS 2u    /* half of a delay that ended without a cut counts as noise */
 #define PEAK_ROUNDS 64u   /* the noise is no more than the longest delay of these rounds */
 
 static bool near(uint32_t window, uint32_t other)
@@ -519,7 +520,10 @@ bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target)
 		n->over -= (uint8_t)min32(n->over, 1);
 	if (!d->round.limited || cc->window < TEST_FRAMES * cc->conf.frame || d->round.samples == 0)
 		return false;
-	/* Also, now and then, whether what counts as noise has become a queue. */
+	/*
+	 * A test is also due, now and then, to find whether what counts as noise has become a
+	 * queue.
+	 */
 	if (over ? n->over < OVER_LAST || n->wait > 0 || !is_jitter(cc) ||
 			    cc->window > n->high / 8 * (many ? HIGH_LEAST : HIGH_FEW)
 		 : n->noise == 0 || n->again > 0)
@@ -547,19 +551,19 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 
 /* ---------------------------------------------------------------- other flows */
 
-#define OVER_HALVES 3u /* of the target: only other flows keep a longer queue */
+#define OVER_HALVES 3u /* in halves of the target: only other flows keep a longer queue */
 #define OVER_NS 20000000u
-#define OVER_ROUNDS 12u  /* other flows have this number of rounds to drain the queue */
-#define FEW_ROUNDS 48u   /* fewer in OVER_NS: windows of a small part of a frame */
-#define FEW_NS 40000000u /* many such senders need this time to drain the queue */
+#define OVER_ROUNDS 12u  /* rounds in which paths of this kind would have drained the queue */
+#define FEW_ROUNDS 48u   /* fewer rounds in OVER_NS mean windows of a small part of a frame */
+#define FEW_NS 40000000u /* many senders with such windows need this time to drain the queue */
 #define SHARE_FRAMES 2u
 #define SHARE_SAMPLE 256u /* frames */
-#define SHARE_LOSS 10u    /* TCP would not lose more than this part of them */
+#define SHARE_LOSS 10u    /* TCP would not lose more than 1/10 of the bytes */
 #define SHARE_BAN 256u    /* rounds */
 #define BAN_NS 50000000u  /* ends a ban, too: rounds of a small window are long */
-#define AGAIN_LOSS 3u     /* the part that may be lost after mode SHARE began again */
+#define AGAIN_LOSS 3u     /* 1/3 of the bytes: the limit after mode SHARE began again */
 #define SHARE_ROUNDS 256u
-#define LOOK_EVERY 4u /* one in this number of losses begins a dip */
+#define LOOK_EVERY 4u /* one in this number of cuts by loss begins a dip */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
 #define LOOKS_EMPTY 3u /* dips in a row: the queue of other flows is empty at times, too */
@@ -577,12 +581,13 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
  * cost seconds. And its target is a small part of the round trip: TCP takes the link while the
  * queue is still below the target.
  */
-#define CLIMB_CUTS 3u           /* loss in fewer cuts is no evidence about its rate */
-#define CONTENDED_TRIPS 16u     /* windows, at least, of which the loss of all flows is judged */
-#define LONG_ROUNDS 6u          /* take the queue of this path and others of its kind away */
-#define LONG_CUT 2u             /* the window has fallen then to this part, at least */
+#define CLIMB_CUTS 3u       /* with fewer cuts by loss, the loss rate is not judged */
+#define CONTENDED_TRIPS 16u /* windows of data, at least, over which the loss rate is judged */
+/* rounds in which this path, and others of its kind, drain their own queue */
+#define LONG_ROUNDS 6u
+#define LONG_CUT 2u             /* in these rounds the window must have fallen to 1/2 or less */
 #define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
-#define YIELD_CUT 4u            /* the window has fallen in them to this part */
+#define YIELD_CUT 4u            /* in these rounds the window must have fallen to 1/4 or less */
 #define RECENT_NS 5000000000ull /* after mode SHARE the same flows are likely to be there */
 #define RECENT_ROUNDS 3u
 #define RECENT_YIELD 8u
@@ -648,7 +653,10 @@ static void share_begin(struct weft_cc *cc)
 	d->mode = WEFT_CC_MODE_SHARE;
 	/* Trials of several paths must not coincide: the clock's digits are the random number. */
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
-	/* Paths of this kind left the mode at the ban. The queue stayed: it is of other flows. */
+	/*
+	 * Paths of this kind left the mode at the ban, and yet the queue stayed: it is of other
+	 * flows.
+	 */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
 	d->over = d->empty = d->idle = 0;
 	/* A mean from before this mode is no evidence of the queue after it. */

@@ -62,7 +62,7 @@ void weft_cc_climb_begin(struct weft_cc *cc);
 /** @return true: in the last minute mode SHARE has observed that a queue overflowed */
 bool weft_cc_overflowed(const struct weft_cc *cc, uint64_t now);
 
-/** To be called when a round ends: the rate of a long path. */
+/** To be called when a round ends. Updates the rate of a long path. */
 void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
 
 /**
@@ -71,7 +71,10 @@ void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
  */
 bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
 
-/** @return true: the window grows until it carries no more, and rare losses do not end that */
+/**
+ * @return true: the window of a long path grows until the rate stops growing; rare losses do not
+ * end that
+ */
 bool weft_cc_climbs(const struct weft_cc *cc);
 
 #endif /* WEFT_CC_CAUSE_H */

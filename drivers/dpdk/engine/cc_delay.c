@@ -114,7 +114,7 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define WINDOW_PARTS 64u /* the least window is a frame divided by this */
 #define TARGET_SMALL 4u  /* windows of fewer frames have a larger target */
 #define JITTER_PARTS 4u  /* the target is at least this part of the jitter of a long path */
-#define STILL_FRAMES 2u  /* learn_links(): the largest window */
+#define STILL_FRAMES 2u  /* learn_links(): largest window in frames */
 #define STILL_ROUNDS 16u
 /*
  * Round trips count as constant while the longest exceeds the shortest by at most a fifth of the
@@ -184,7 +184,7 @@ static uint32_t target_queue(const struct weft_cc *cc)
 	/* No queue can be steered to a small part of what the jitter adds at random. */
 	if (weft_cc_long(cc))
 		t = max32(t, min32(d->jitter.range, d->jitter.noise) / JITTER_PARTS);
-	/* Such senders have too few samples to measure the delay of a full queue, too. */
+	/* A window below PACED frames gets too few samples to measure the delay of a full queue. */
 	if (d->full != 0 && cc->window >= PACED * frame)
 		t = min32(t, max32(d->full / 2, FULL_MIN));
 	return t;
@@ -443,10 +443,10 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 }
 
 /*
- * The fair part is the same for all flows. The proportional part is half of the growth that would
- * fill the free part of the target, at most an eighth of the window. On long paths the target is
- * small compared with `base`, and so is this part: it doubles with every CLEAR_ROUNDS rounds in
- * which the queue was nearly empty.
+ * The window grows by a fair and by a proportional part. The fair part is the same for all flows.
+ * The proportional part is half of the growth that would fill the free part of the target, at most
+ * an eighth of the window. On long paths the target is small compared with `base`, and so is this
+ * part: it doubles with every CLEAR_ROUNDS rounds in which the queue was nearly empty.
  */
 static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
@@ -458,7 +458,10 @@ static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	d->clear = queue <= target / 8 ? (uint8_t)min32(d->clear + 1u, UINT8_MAX) : 0;
 	if (!d->round.limited || d->burst > 0)
 		return;
-	/* Lost frames make a round count as limited, and noise lets any window grow. */
+	/*
+	 * A round with lost frames counts as limited. With noise beyond the target, a window that
+	 * carries less than half of itself would grow without end.
+	 */
 	if (weft_cc_long(cc) && d->jitter.noise > target && d->round.acked < w / 2)
 		return;
 	if (d->calm < CALM_ROUNDS) {
@@ -588,7 +591,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	learn_full(d, worst);
 	if (d->calm < UINT32_MAX)
 		d->calm++;
-	/* The bottleneck may have another queue since, so the estimate grows slowly. */
+	/* The bottleneck may have changed since the last loss, so the estimate grows slowly. */
 	if (d->calm % FULL_ROUNDS == 0)
 		d->full += min32(d->full / 8, UINT32_MAX / 2 - min32(d->full, UINT32_MAX / 2));
 	if (d->mode == WEFT_CC_MODE_SHARE && weft_cc_share_contended(cc)) {
@@ -619,9 +622,10 @@ static uint64_t blind_after(const struct weft_cc *cc)
 }
 
 /*
- * The growth in a round without samples: the fair increase. If far less came back in @p ns than the
- * path carries, the hosts delay the window, and the queue was empty in the meantime. The window
- * then grows faster. After a loss the queue may be the reason, so the fair increase remains.
+ * The growth in a round without samples: the fair increase. If less than half of a window came back
+ * in BLIND_TRIPS round trips, the hosts delay the frames, and the queue was empty in the meantime.
+ * Then the window grows by a quarter. After a loss the queue may be the reason, so the fair
+ * increase remains.
  */
 static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 {
@@ -731,7 +735,7 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 
 	cc->delay.jitter.ref_window = 0;
 	if (tries < 2) {
-		d->undo_window = 0; /* saved in an earlier silence: not to be restored */
+		d->undo_window = 0; /* saved in earlier timeouts: not to be restored */
 		return;
 	}
 	cc->cut = WEFT_CC_CUT_TIMEOUT;

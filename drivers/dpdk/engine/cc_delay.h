@@ -16,7 +16,7 @@ extern const struct weft_cc_ops weft_cc_delay;
 #define HOPS 3u
 #define METER_TIMES 8u
 #define METER_NS_BYTE 80u /* 100 Mb/s: at a lower rate other flows take the rest of the link */
-/* Mode SHARE begins when the window is 1/8 of half of what it was, or 1/8 of a frame. */
+/* Mode SHARE begins when the window is 1/16 of what it was, or 1/8 of a frame if that is more. */
 #define OVER_CUT 8u
 
 static inline uint32_t min32(uint32_t a, uint32_t b)

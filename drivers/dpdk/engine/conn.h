@@ -56,7 +56,7 @@ struct raw_rx {
 	/* frames in a row whose time of arrival was too rough for an echo */
 	uint8_t echo_missed;
 	/*
-	 * frames of rough arrival times that request an ACK: each fourth gets an echo all the same
+	 * frames of rough arrival time that request an ACK: every fourth of them still gets an echo
 	 */
 	uint8_t echo_requested;
 	uint8_t mark_acks;  /* number of further ACKs that report marks */
@@ -71,7 +71,6 @@ struct raw_rx {
 
 static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "line of a receiver");
 
-/** The peer's first sequence is known: nothing is received yet. */
 void raw_rx_init(struct raw_rx *rx, uint32_t first);
 /**
  * Nothing has been received for a long time: frees the ring of received sequences, unless a
@@ -193,7 +192,7 @@ enum raw_tail {
 	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
 };
 
-/* What the last zero-copy send that may await an acknowledgement has done. */
+/* Whether the last zero-copy send that may await an acknowledgement has requested an ACK. */
 enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
 
 /* A frame that was sent and is not acknowledged. */
@@ -240,12 +239,13 @@ struct raw_tx {
 	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	uint32_t round_end;
-	uint32_t win_whole; /* win_frames while the peer acknowledges */
+	uint32_t win_whole; /* win_frames while the peer does not stall */
 	uint32_t hdr_held;  /* small buffers held by its zero-copy frames */
 	uint16_t cut;       /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
-	uint16_t direct;    /* longer frames do not go to the port as they are: cut; sealed: 0 */
-	uint8_t txq_need;   /* places in the queue that the longest frame takes */
-	bool cc_full;       /* since the last on_ack() the window has held a frame back */
+	/* longer frames do not go to the port as they are: the value of `cut`, or 0 if sealed */
+	uint16_t direct;
+	uint8_t txq_need; /* places in the queue that the longest frame takes */
+	bool cc_full;     /* since the last on_ack() the window has held a frame back */
 	/* zero-copy sends since the peer's data last carried their acknowledgement */
 	uint8_t acked_alone;
 	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
@@ -343,7 +343,7 @@ struct raw_path {
 	uint32_t inflight; /* lane bytes; only with RAW_WATCH_MANY */
 	/* lane bytes acknowledged since the last on_ack() of its cc; only with RAW_WATCH_MANY */
 	uint32_t acked;
-	uint32_t ack_req_bytes; /* a frame requests an ACK after this number; 0 = none does */
+	uint32_t ack_req_bytes; /* bytes after which a frame requests an ACK; 0 = no frame does */
 	uint32_t since_ack_req; /* bytes sent since the last request */
 	uint16_t marked;        /* frames received with a congestion mark, modulo 2^16 */
 	uint16_t echoed;        /* frames of ours with a mark, as the peer reports: modulo 2^16 */
@@ -360,7 +360,7 @@ struct raw_measured {
 /* The path's MTU while the connection is up: see engine/mtu.c. Times are live_clock. */
 struct raw_mtu {
 	uint64_t next;  /* next round of a search, or next try of larger frames; 0 = none is due */
-	uint64_t again; /* no search because of lost frames before */
+	uint64_t again; /* time before which lost frames begin no search */
 	uint32_t suspect;  /* sequence of a frame that was lost several times */
 	uint16_t reported; /* size that was reported to the protocol layer */
 	uint8_t raises;    /* tries of larger frames since the size has changed */
@@ -376,8 +376,10 @@ struct raw_mtu {
  */
 
 #define RAW_BYE_GRACE 2000000ull
-/* ns between two reports of a connection: with a port that takes no frames its timer expires every
- * WEFT_PROBE_MIN. */
+/*
+ * ns between two reports of a connection as suspect: with a port that takes no frames, its timer
+ * expires every WEFT_PROBE_MIN.
+ */
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
@@ -385,14 +387,15 @@ struct raw_live {
 	uint32_t pings;
 	bool socket; /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
-	uint64_t doomed_at;    /* WEFT_PEER_TIMEOUT is over: the last check of other lanes */
+	/* time at which WEFT_PEER_TIMEOUT was over, and the last check of other lanes began */
+	uint64_t doomed_at;
 	uint64_t beat_at;      /* time of the last ALIVE frame */
 	uint64_t own_seen;     /* time of the last frame before beat_at that was no ALIVE frame */
 	uint64_t suspect_next; /* no further EV_SUSPECT before */
 };
 
 /**
- * @param seen  of the last frame of the peer
+ * @param seen  time of the peer's last frame
  * @return the time of the last frame of the peer's own thread. A heartbeat does not count. It shows
  * that the peer's process computes, but not which of its lanes work: a lane without a heartbeat
  * thread gets no answer in the meantime.
@@ -402,7 +405,7 @@ static inline uint64_t raw_live_seen(const struct raw_live *live, uint64_t seen)
 	return seen == live->beat_at ? live->own_seen : seen;
 }
 
-/** A heartbeat arrives; @p seen is that of the last frame before. */
+/** A heartbeat arrives. @p seen: time of the frame before it. */
 static inline void raw_live_beat(struct raw_live *live, uint64_t seen, uint64_t now)
 {
 	live->own_seen = raw_live_seen(live, seen);
@@ -623,7 +626,7 @@ struct raw_hs {
 
 	/* The search for paths (engine/path_probe.c). */
 	uint8_t small_acks;  /* answers over path 0 */
-	uint16_t last_id;    /* of the last probe before */
+	uint16_t last_id;    /* id of the last probe before this search */
 	uint16_t path_found; /* initiator: bit k: path k has its ports */
 
 	struct raw_measure measure;
@@ -643,10 +646,10 @@ enum raw_hint {
 struct raw_move {
 	/* The search for the peer's MAC address. */
 	uint64_t next;       /* no search before */
-	uint64_t answered;   /* bit k: the peer's CHALLENGE newest - k */
-	uint32_t newest;     /* of the peer's CHALLENGEs that were answered */
+	uint64_t answered;   /* bit k: the peer's CHALLENGE with number newest - k was answered */
+	uint32_t newest;     /* number of the newest of the peer's CHALLENGEs that were answered */
 	uint32_t challenges; /* number of our CHALLENGEs */
-	uint32_t over;       /* those of them that were before the last move */
+	uint32_t over;       /* the value of `challenges` at the last move */
 	uint32_t next_mac;   /* next index into the MACs that claim the address */
 
 	/* Hints. */
@@ -717,7 +720,8 @@ int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
 /*
  * Finds a connection that was made for HELLO @p h, or for another HELLO of the same connection of
- * the peer; NULL = none. With @p after the next one: each offer of keys makes a connection.
+ * the peer. Each offer of keys makes a connection, so there may be several. @p after: NULL for the
+ * first one, else the result of the call before. @return NULL: there is no further one
  */
 struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h,
 				 const struct raw_conn *after);

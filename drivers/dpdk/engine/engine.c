@@ -110,8 +110,8 @@ static void idle_poll(struct raw_iface *iface)
 #define WAIT_SKIPS 4095u /* progress calls; the most without frames that wait */
 
 /*
- * The newest frame that waited has waited until now. After a wait that was too long, the program is
- * assumed to compute between its sends and its progress calls.
+ * The wait of the newest open frame ends. After a wait that was too long, the program is assumed to
+ * compute between its sends and its progress calls.
  */
 static void wait_over(struct raw_iface *iface, uint64_t now)
 {
@@ -428,7 +428,7 @@ static void share_buffers(struct raw_iface *iface)
 	iface->keep_max = rest / 4;
 	iface->share.hdr_held_max = port->hdr_pool->size / 4 * 3;
 	iface->share.hdr_held_hard = port->hdr_pool->size / 8 * 7;
-	/* Frames in other workers' rings are buffers of this pool, for an unbounded time. */
+	/* Frames in other workers' rings occupy buffers of this pool, for an unbounded time. */
 	iface->hand_max = rest / 2 / RTE_MAX(port->steering.queues, 2u) + 1;
 	raw_share_init(iface);
 }

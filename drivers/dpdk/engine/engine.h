@@ -47,8 +47,8 @@
 struct weft_raw_conf {
 	bool raw_ethertype; /**< own ethertype instead of IP and UDP */
 	/**
-	 * frames have IPv6 headers: port->hosts has the hosts of ip, gateway and neigh, which are
-	 * numbers, and holds them
+	 * frames have IPv6 headers; ip, gateway and neigh are then numbers of port->hosts, which
+	 * holds these hosts
 	 */
 	bool six;
 	uint16_t vlan;    /**< 1..4094; 0 = untagged */

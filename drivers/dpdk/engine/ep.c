@@ -75,9 +75,9 @@ int raw_ep_connect_key(struct weft_lane_iface *base, const void *addr, size_t le
 }
 
 /*
- * Frames that were sent before leave the queue in any case; unacknowledged ones are dropped. If the
- * peer may still send, the connection stays in TIME_WAIT, to acknowledge frames that the peer
- * retransmits and to repeat BYE.
+ * Frames in the TX queue still leave; unacknowledged ones are dropped. If the peer may still send,
+ * the connection stays in TIME_WAIT, to acknowledge frames that the peer retransmits and to repeat
+ * BYE.
  */
 void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 {

@@ -16,8 +16,9 @@
 
 /**
  * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
- * frame to this queue, for a moment or, where no better port was found, always. Only frames from
- * the port are handed over: no worker passes on a frame that it got by a ring.
+ * frame to this queue: until the connection changes its port, or always if no better port was
+ * found. Only frames from the port are handed over: no worker passes on a frame that it got by a
+ * ring.
  * @return false: no worker of this process has the port, or its ring is full
  */
 bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port);

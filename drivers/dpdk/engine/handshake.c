@@ -643,7 +643,10 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	if (err != 0)
 		return; /* without memory the next READY may find some */
-	/* The peer has got no answer yet: perhaps a host on the path has changed the first port. */
+	/*
+	 * READY came from another port: perhaps a host on the path has changed the source port of
+	 * path 0.
+	 */
 	if (!c->rx.data_received && c->path[0].dport != v->src_port) {
 		c->path[0].dport = v->src_port;
 		if (c->state == RAW_UP)
@@ -654,7 +657,7 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_conn_up(c, (uint16_t)size);
 }
 
-/* The token of a frame has proven the connection. */
+/* Handles a frame whose token is that of the connection. */
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -682,7 +685,7 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 			raw_conn_up(c, c->frame_size);
 		break;
 	case WEFT_FRAME_BYE:
-		/* Before HELLO_ACK there is no key, and so no BYE of the peer's. */
+		/* Before HELLO_ACK there is no key, so an unsealed BYE is not from the peer. */
 		if (c->iface->seal && c->csum != RAW_CSUM_SEALED) {
 			raw_count(c->iface, RAW_DROP_UNSEALED);
 			break;

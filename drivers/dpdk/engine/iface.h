@@ -370,7 +370,10 @@ struct raw_iface {
 	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
 	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
-	/* The first word of a batch_id message of 0 bytes; without recv_batch of no message. */
+	/*
+	 * The first word of a batch_id message of 0 bytes. Without recv_batch: a value of no
+	 * message.
+	 */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;

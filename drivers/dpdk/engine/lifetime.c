@@ -254,7 +254,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	first_trip(c);
 	c->base.max_msg = c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
-	/* Not with HELLO: the address in it may be another host's. */
+	/* Not when HELLO comes: its source address may be forged. */
 	if (!c->live.socket && iface->port->ops->alone)
 		iface->port->ops->alone(iface->port, c->peer_ip);
 	raw_table_hop_add(c);

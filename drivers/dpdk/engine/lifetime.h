@@ -15,8 +15,8 @@
 #include "frame/parse.h"
 
 /*
- * A connection in state HALF_OPEN. @p passive: the peer has initiated it. @return NULL: no memory,
- * no random bytes, or RAW_CONNS_MAX connections exist
+ * Makes a connection, at first in state HALF_OPEN. @p passive: the peer has initiated it. @return
+ * NULL: no memory, no random bytes, or RAW_CONNS_MAX connections exist
  */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 /* Only for connections to which the protocol layer has no reference (any more). */
@@ -38,10 +38,6 @@ void raw_conn_gone_input(struct raw_conn *c);
 void raw_conn_linger(struct raw_conn *c, bool lingers);
 
 /* ---------------------------------------------------------------- half-open connections */
-
-/*
- * Admission of peers that have only sent HELLO.
- */
 
 #define RAW_HALF_OPEN_MAX 256u
 #define RAW_HALF_OPEN_NS 5000000000ull

@@ -29,7 +29,10 @@
 
 /* ---------------------------------------------------------------- suspicion */
 
-/* In a row, and ns without a valid frame. On long paths the round trips count. */
+/*
+ * A peer is suspect after this number of timeouts in a row, if no valid frame has come for these ns
+ * and round trips.
+ */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
 #define SUSPECT_TRIPS 3u
@@ -52,7 +55,7 @@ static void conn_suspect(struct raw_conn *c, int status, const char *text)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
 
-/* @return 0 = none is known */
+/* @return the longest known round trip of a path, in ns; 0 = none is known */
 static uint64_t longest(const struct raw_conn *c)
 {
 	uint64_t most = 0;
@@ -237,7 +240,8 @@ void raw_beat(struct weft_lane_iface *base)
 		if (c->state != RAW_UP)
 			continue;
 		if (raw_txq_space(iface) == 0)
-			raw_txq_flush(iface); /* or the last connections would never send one */
+			/* otherwise the last connections would never send a heartbeat */
+			raw_txq_flush(iface);
 		/* Not path 0, which may be bad. */
 		if (raw_ctl_send_on(c, c->next_path, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
 			raw_count(iface, RAW_TX_ALIVE);
@@ -261,7 +265,7 @@ static uint64_t keepalive_interval(const struct raw_conn *c)
 	const struct raw_iface *iface = c->iface;
 	uint64_t third = iface->conf.peer_timeout_ns / 3, k = iface->conf.keepalive_ns;
 
-	/* Then the end of an idle peer's process is noticed within a second. */
+	/* At this interval the end of an idle peer's process is noticed within a second. */
 	if (c->live.socket && iface->conn_count <= SOCKETS_FEW)
 		k = RTE_MIN(k, SOCKET_KEEPALIVE_NS);
 	/* A peer must be queried several times before its silence counts. */
@@ -354,7 +358,10 @@ static void check_silence(struct raw_conn *c)
 	uint64_t every = keepalive_interval(c), silent = iface->live_clock - c->rx.seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->live.pings >= 3) {
-		/* After a pause of the peer another lane may work. */
+		/*
+		 * Before the connection fails, the protocol layer checks the other lanes: one may
+		 * work.
+		 */
 		if (c->live.doomed_at <= c->rx.seen) {
 			c->live.doomed_at = iface->live_clock;
 			c->live.suspect_next = iface->live_clock;

@@ -58,7 +58,7 @@ void raw_alive_input(struct raw_conn *c);
 
 #define RAW_STEP_MAX 2000000ull
 #define RAW_LIVE_STEP_MAX 100000000ull
-/* between two progress calls: samples across a longer one are discarded */
+/* ns between two progress calls: a round-trip sample across a longer gap is discarded */
 #define RAW_GAP 200000ull
 #define RAW_OUTSIDE_STEP_MAX 100000ull
 

@@ -178,7 +178,7 @@ static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
 	return (body + part_bytes(c) - 1) / part_bytes(c);
 }
 
-/* @return the frames of c->tx.cut bytes into which a frame of c->frame_size is cut */
+/* @return the number of parts into which a full frame (c->frame_size) is cut */
 static uint8_t parts_of_full_frame(const struct raw_conn *c)
 {
 	return (uint8_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));

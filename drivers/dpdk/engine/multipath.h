@@ -43,22 +43,25 @@ struct raw_multi {
 	uint64_t judged; /* tx_clock; of the last walk over the outstanding frames */
 	/* tx_clock; when a tail probe took another path than the frame before */
 	uint64_t again_at;
-	uint32_t watch_end; /* RAW_WATCH_AGAIN ends when all before it is acknowledged */
+	uint32_t watch_end; /* sequence: RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
 	uint16_t active;    /* paths that new frames take */
 	uint16_t bad;       /* paths that new frames do not take, though they are active */
-	uint8_t rescues;    /* tail probes in a row that were answered instead of path `rescued` */
+	/*
+	 * tail probes in a row that were answered over another path while path `rescued` was silent
+	 */
+	uint8_t rescues;
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
 	bool opening;   /* a port for the next path is being searched */
 	uint8_t open_tries;
 	uint64_t open_at; /* tx_clock; of the next probe */
-	/* tx_clock; no probe before, since none was answered; ns of that wait */
+	/* no probe for a new path before this tx_clock, as none was answered; ns of that wait */
 	uint64_t open_again_at, open_again;
 	/* engine/path_open.c; times are tx_clock */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
-	uint64_t trial_at, pair_at; /* not before: of the next trial, of its next pair */
+	uint64_t trial_at, pair_at; /* tx_clock of the next trial, and of its next pair */
 	uint64_t again;             /* ns between two trials */
 	uint64_t more_at;           /* when paths were last added or removed */
 	uint64_t fewer_at, fewer_ns;

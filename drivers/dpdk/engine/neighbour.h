@@ -35,10 +35,10 @@ bool raw_hello_mac_known(struct raw_conn *c);
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /*
- * A frame with IPv6: its addresses become numbers, and neighbour discovery becomes ARP. The IPv6
- * header has no checksum of its own. So the UDP checksum must not be 0. It has to be right, unless
- * the frame has a CRC32C or a tag.
- * @param arp  memory for v->arp
+ * Converts a frame with IPv6: its addresses become numbers of port->hosts, and a message of
+ * neighbour discovery becomes an ARP packet. The IPv6 header has no checksum of its own. So the UDP
+ * checksum must not be 0. It has to be right, unless the frame has a CRC32C or a tag.
+ * @param arp memory for v->arp
  * @return the frame's verdict
  */
 enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict g,

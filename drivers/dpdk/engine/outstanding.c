@@ -298,7 +298,6 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 
 /* ---------------------------------------------------------------- flushes */
 
-/* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp)
 {
 	/* An open frame has messages that count, too. It gets the next sequence. */
@@ -496,7 +495,7 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 			iface->tx_used = true; /* keeps polling of the port */
 			continue;
 		}
-		/* It is in the list of released ones, from which it returns to the free ones. */
+		/* iface->zc.released contains the message, and returns it to the free ones. */
 		zc_complete(zc);
 	}
 }

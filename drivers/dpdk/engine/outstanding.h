@@ -135,10 +135,6 @@ unsigned int raw_flushes_check(struct raw_tx *tx);
 
 /* ---------------------------------------------------------------- zero-copy messages */
 
-/*
- * User memory in frames: the lifetime of zero-copy messages. engine/tx.c sends them.
- */
-
 /* A zero-copy message in progress. shinfo counts the mbufs that refer to user memory. */
 struct raw_zc {
 	struct rte_mbuf_ext_shared_info shinfo;

@@ -24,7 +24,8 @@
 /* ---------------------------------------------------------------- ports */
 
 /*
- * The UDP port from which the next probe leaves, so that its answer arrives at this worker's queue.
+ * Choice of the UDP port from which the next probe leaves: its answer must arrive at this worker's
+ * queue.
  */
 
 /* Rounds of HELLO that choose ports by the driver's report of its hash; later ones do not. */

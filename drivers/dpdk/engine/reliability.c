@@ -548,7 +548,10 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->tx.una > c->tx.next - c->tx.una)) {
-		/* An older one was overtaken. One of a frame that was never sent is invalid. */
+		/*
+		 * An older acknowledgement was overtaken. One of a frame that was never sent is
+		 * invalid.
+		 */
 		if (weft_seq_diff(ack, c->tx.una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;

@@ -42,11 +42,6 @@ bool raw_timer_fire(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- timer */
 
-/*
- * When the retransmission timer of a connection is due: its tail probe, its timeout, and the round
- * trips that they follow.
- */
-
 /* The round trip of the slowest path, which the timers follow. */
 const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
 void raw_timer_learn(struct raw_conn *c);

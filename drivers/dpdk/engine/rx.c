@@ -47,7 +47,8 @@
  */
 #define PREFETCH_MAX 4096u
 
-#define STEP_ROUGH 20000u /* ns between two checks of the port: arrival times are rough beyond */
+/* ns: after a longer time between two checks of the port, arrival times are rough */
+#define STEP_ROUGH 20000u
 #define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
 #define ECHO_REQUESTED 4u /* one of N rough arrivals that request an ACK at once gets an echo */
 
@@ -495,7 +496,7 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	return true;
 }
 
-/* The batch callback has left the message of alone_input(). */
+/* Delivers the message of alone_input() by itself: the batch callback has left it. */
 static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *c,
 				      const struct weft_frame_hdr *hdr, uint32_t body_len,
 				      struct rte_mbuf *m)

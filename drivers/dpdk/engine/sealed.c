@@ -205,7 +205,7 @@ bool raw_sealed_restart(struct raw_conn *c)
 	return true;
 }
 
-/* Frames to an end have the connection and the token of its hello. */
+/* Frames to an end contain the connection and the token of that end's HELLO or HELLO_ACK. */
 static void log_keys(const struct raw_iface *iface, const struct weft_exchange_secrets *secrets,
 		     const uint8_t *hello, const uint8_t *ack)
 {
@@ -254,7 +254,7 @@ static int random_share(const struct raw_iface *iface, uint8_t share[WEFT_X25519
 
 /* ---------------------------------------------------------------- connecting */
 
-/* A share serves one offer: two HELLOs that differ must not have the same. */
+/* A share serves one offer: two HELLOs that differ must not contain the same share. */
 static bool make_offer(struct raw_conn *c, const uint8_t body[WEFT_EXCHANGE_BODY])
 {
 	struct weft_exchange_conf conf = conf_of(c);
