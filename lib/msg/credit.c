@@ -200,10 +200,10 @@ void weft_credit_look(struct weft_msg_ep *me)
 }
 
 /*
- * Read the window's size, which a peer that has shrunk its window reports in CREDIT. CREDIT
- * messages may overtake each other. The total of credit is the window and all bytes matched so
- * far, and neither the total nor the bytes matched ever fall. So of two messages with the same
- * total, the one with the smaller window is the later one.
+ * Reads the size of the window that the peer grants this end. The peer reports it in CREDIT after
+ * it has shrunk the window. CREDIT messages may overtake each other. The total of credit is the
+ * window and all bytes matched so far, and neither the total nor the bytes matched ever fall. So of
+ * two messages with the same total, the one with the smaller window is the later one.
  */
 static bool read_window_record(const struct weft_wire_credit_window *c, size_t length,
 			       uint64_t *window)

@@ -55,7 +55,6 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
-/* Release what the operation uses. */
 static inline void request_release(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
@@ -203,7 +202,6 @@ unsigned int weft_request_run_later(struct weft_msg_worker *mw)
 
 /* ------------------------------------------------------------------ for the connection half */
 
-/* The state of a request, as text. */
 static const char *request_state(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_DONE)
@@ -357,8 +355,6 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 }
 
 /* ------------------------------------------------------------------ the buffer of an operation */
-
-/* Datatypes: packing and unpacking contiguous memory, iovs and generic types. */
 
 _Thread_local unsigned int weft_dt_calls;
 _Thread_local bool weft_dt_in_place;

@@ -308,7 +308,7 @@ int weft_send_describe(const struct weft_request *req, const char *what, const c
 int weft_recv_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
 		       size_t size);
 
-/** Free a request that the user never got and that has not completed. */
+/** Free a request that the user never got, without a call of its callback. */
 void weft_request_drop(struct weft_request *req);
 
 /**

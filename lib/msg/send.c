@@ -117,7 +117,7 @@ int weft_send_keep(struct weft_request *req)
 	return rc;
 }
 
-/* @return have all lanes that the send waits for taken the request for a flush? */
+/* @return true: all lanes that the send waits for have taken the request for a flush */
 static bool flush_lanes(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;

@@ -257,8 +257,8 @@ static inline float weft_load_time(const struct weft_lane_load *l, uint64_t queu
 
 /**
  * A control message for which no lane had room: {id, bytes}. They are short and need no order. For
- * a peer that receives none at most WEFT_CTL_HELD wait, and two for each message that the peer may
- * still send: 2 * 2 * WEFT_SEQ_WINDOW.
+ * a peer that receives no control message, at most WEFT_CTL_HELD wait, and two more for each
+ * message that the peer may still send: 2 * 2 * WEFT_SEQ_WINDOW.
  */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
@@ -349,7 +349,10 @@ struct weft_msg_ep {
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
-	/* Messages that a dead lane has returned (msg/replay.c); later: what waits behind them. */
+	/*
+	 * Messages that a dead lane has returned (msg/replay.c); replay_later: those that wait
+	 * behind them.
+	 */
 	STAILQ_HEAD(, weft_replay) replay, replay_later;
 	bool replaying;
 	uint8_t replay_lane; /* the lane that sends them, while replaying */

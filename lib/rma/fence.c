@@ -107,7 +107,10 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 		rma->error[rma->num_errors++] = (struct weft_rma_error){first, last, status};
 		return;
 	}
-	/* A flush in between may report an error of other operations, but no error is lost. */
+	/*
+	 * The list is full, so its last entry takes this error, too. A flush in between may then
+	 * report an error of other operations, but no error is lost.
+	 */
 	e = &rma->error[WEFT_RMA_ERRORS - 1];
 	if (first < e->first)
 		e->first = first;
@@ -192,7 +195,7 @@ static bool has_any(const struct weft_rma *rma)
 	return !rma->me->failed && (!weft_rma_quiet(rma) || !TAILQ_EMPTY(&rma->pending));
 }
 
-/* The number of fences before the oldest operation of an endpoint, which has one. */
+/* The number of fences before the oldest operation of an endpoint that has operations. */
 static uint32_t epoch_of(const struct weft_rma *rma)
 {
 	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;
@@ -405,7 +408,7 @@ void weft_rma_gets_look(struct weft_msg_worker *mw)
 	if (TAILQ_EMPTY(&mw->rma->gets_waiting) ||
 	    !weft_share_free(&mw->rma->gets, mw->worker->now))
 		return;
-	/* All of them: the first may wait for something else now. */
+	/* All waiting endpoints continue: the first may wait for something else now. */
 	while ((rma = TAILQ_FIRST(&mw->rma->gets_waiting)))
 		go_on(rma);
 }

@@ -475,7 +475,7 @@ unsigned int weft_rma_serve(struct weft_msg_ep *me)
 	return n;
 }
 
-/* Operations that wait for the window, a fence or a reply are kicked when that comes. */
+/* Operations that wait for the window, a fence or a reply are no work: its arrival kicks them. */
 bool weft_rma_has_work(const struct weft_msg_ep *me)
 {
 	const struct weft_rma *rma = me->rma;

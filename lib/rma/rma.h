@@ -136,7 +136,7 @@ struct weft_rma_worker {
 	LIST_HEAD(, weft_rkey) key_queries; /* keys with an outstanding KEY_REQ */
 	weft_put_cb put_cb;                 /* the application's, or NULL */
 	void *put_arg;
-	uint32_t fence_holders;     /* endpoints that the next one waits for */
+	uint32_t fence_holders;     /* endpoints that the next fence waits for */
 	LIST_HEAD(, weft_rma) used; /* used by operations since the last scan by a fence */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
 	struct weft_share gets; /* pieces of gets outstanding */
@@ -206,7 +206,10 @@ struct weft_rma {
 	bool gets_listed;             /* in the worker's list gets_waiting */
 	struct weft_share_user share; /* of the worker's gets */
 	TAILQ_ENTRY(weft_rma) gets_link;
-	/* Puts that notify: number begun since `sent` was note_mark; the number of the next one. */
+	/*
+	 * Puts that notify. note_mark: value of `sent` when `notes` last became 0; notes: number
+	 * begun since then; note_number: the number of the next one.
+	 */
 	uint64_t note_mark;
 	uint32_t notes, note_number;
 	struct weft_msg_ep *me;
@@ -218,13 +221,17 @@ struct weft_rma {
 	uint64_t peer_flush_count;
 	/* PUT and counted AMO messages processed, refused ones included: even, odd */
 	uint64_t done[2];
-	uint32_t done_part[2]; /* and fractions, in units of 2^-32 */
+	uint32_t done_part[2]; /* fractions of split PUTs, in units of 2^-32 */
 	uint64_t naks_sent[2], refused;
 	int refused_status;
-	/* numbers since the last RMA_FLUSHED; refused_reported: none since */
+	/*
+	 * numbers of the first and the last operation refused since the last RMA_FLUSHED;
+	 * refused_reported: none was refused since
+	 */
 	uint32_t refused_first, refused_last;
 	bool refused_reported;
-	struct weft_wire_ref last_nak; /* one NAK is enough for the pieces of one PUT */
+	/* reference in the last NAK: one NAK is enough for the pieces of one PUT */
+	struct weft_wire_ref last_nak;
 };
 
 /** The endpoint's state, created at first use. @return NULL = no memory */

@@ -76,7 +76,10 @@ static void fetch_free(struct weft_fetch *f)
 {
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
-	/* The peer's hardware may still write: not into memory that is the user's again. */
+	/*
+	 * The peer's hardware may still write to the buffer, which the user gets back now. So the
+	 * registration ends, and is not kept for later use.
+	 */
 	bool dead = f->written && f->got.covered < f->length;
 
 	weft_rx_forget(me, &f->got);
@@ -310,7 +313,7 @@ static int rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* Of those that the offer and the buffer allow, or NULL. */
+/* The protocol, of those that the offer and the buffer allow; NULL = none. */
 static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;

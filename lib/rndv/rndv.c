@@ -347,7 +347,10 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 	p->low_rate = 0;
 }
 
-/* ns; the window is for this time, or requests take this time whatever it is. */
+/*
+ * ns that a request may take: what the window allows for, or the present round trip if that is
+ * longer.
+ */
 static uint64_t pull_port_trip(const struct weft_pull_port *p)
 {
 	uint64_t allowed = (uint64_t)p->rtt + p->slack;
@@ -365,7 +368,10 @@ static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 		set_slack(p,
 			  rate < p->rate / 2 ? 2ull * p->slack : (uint64_t)p->slack + p->slack / 4);
 	} else if (rate > p->rate / 32 * (is_long(p) ? 29 : 30)) {
-		/* Of 1500 bytes headers take a twelfth, so less than 30 parts may be all. */
+		/*
+		 * Headers take a twelfth of a frame of 1500 bytes, so less than 30/32 of the rate
+		 * may be all that the port carries.
+		 */
 		set_slack(p, p->slack - p->slack / 8);
 	}
 }

@@ -80,9 +80,10 @@ struct weft_rndv_port;
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
 #define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
 #define WEFT_PULL_LOW 8000000u  /**< ns; after this time with the greatest slack the rate falls */
-/** ns; a request is late this + 4 x (round trip + slack) after it */
+/** ns; a request is late this time, and 4 x (round trip + slack), after it was made */
 #define WEFT_PULL_LATE 200000u
-#define WEFT_PULL_USERS 2u /**< of fewer lanes in use, an idle one gets a piece in any case */
+/** while fewer lanes are in use, an idle one gets a piece though the window is full */
+#define WEFT_PULL_USERS 2u
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */

@@ -131,7 +131,10 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 
 /* ------------------------------------------------------------------ registering, to send */
 
-/* The memory would be registered for such a lane anyway. */
+/*
+ * A lane that sends user memory only if it is registered, and that has no native reads; NULL =
+ * none.
+ */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
 	const struct weft_msg_lane *l;

@@ -234,7 +234,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 /**
  * As weft_match_arrive() for a message without channels, in the most common case: no receive names
  * a source or has a wildcard, and the receive is the first one of its bucket.
- * @return the receive, removed; or NULL: weft_match_arrive() finds out
+ * @return the receive, removed; or NULL: call weft_match_arrive()
  */
 static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m,
 							    const struct weft_match_source *s,

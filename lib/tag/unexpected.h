@@ -60,7 +60,7 @@ struct weft_message {
 	};
 	union {
 		struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
-		uint64_t source_id;        /* its worker, when its endpoint is gone */
+		uint64_t source_id;        /* id of the sending worker, when the endpoint is gone */
 	};
 	/* status, when its sender or endpoint has failed or this end was closed: no more pieces */
 	int16_t error;
@@ -88,7 +88,7 @@ static inline bool weft_message_complete(const struct weft_message *msg)
 	return msg->error || (!(msg->flags & WEFT_MSG_RTS) && msg->got.covered == msg->total);
 }
 
-/** Payload sizes of the slots: steps small enough for payload x 1.1 + 256 bytes per message. */
+/** Number of slot sizes, with which a message takes at most payload x 1.1 + 256 bytes. */
 #define WEFT_MSG_SLOTS 8
 
 /** Memory of messages: slots of a few sizes from large chunks; longer payloads are malloc()ed. */
