@@ -290,7 +290,8 @@ static void *run_server(void *arg)
 		num = server.num;
 		fds[0] = (struct pollfd){.fd = server.fd, .events = POLLIN};
 		if (num == WEFT_ANSWER_CLIENTS)
-			fds[0].events = 0; /* only the hang-up of stop_server() */
+			/* accept nothing: only shutdown() by stop_server() ends the poll */
+			fds[0].events = 0;
 		for (i = 0; i < num; i++)
 			fds[1 + i] = (struct pollfd){.fd = server.clients[i], .events = POLLIN};
 		if (poll(fds, 1 + num, -1) < 0)

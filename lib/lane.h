@@ -442,7 +442,7 @@ struct weft_lane_ops {
 	/**
 	 * Tear down. No further receive or event callback comes for the lane_ep (remaining messages
 	 * of the current frame included). The peer is notified with the final acknowledgement
-	 * state, and a tombstone without buffers answers its late retransmissions for some 100 ms.
+	 * state. For a time, a record without buffers answers late retransmissions of the peer.
 	 * Completions whose memory the hardware still holds run later with -ECANCELED, from
 	 * progress() or close(); others before it returns. The driver frees the lane_ep itself,
 	 * never inside a callback. Allowed inside callbacks. Messages sent before are still

@@ -476,7 +476,7 @@ void weft_worker_destroy(struct weft_worker *w)
 		return;
 	}
 	weft_heartbeat_remove(w); /* its thread never waits for our lock */
-	weft_answers_remove(w);   /* the same */
+	weft_answers_remove(w);   /* nor does this thread */
 	close_endpoints(w);
 	weft_listeners_end(w);
 	if (w->conns)

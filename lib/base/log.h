@@ -107,9 +107,9 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 
 /**
  * Append the secret of the frames that have this connection and token in their header. Any thread;
- * returns at once. Lost lines are counted, also those that are lost after the return. The log has
- * the first one since the last flush.
- * @param fd    of weft_keylog_open(); may be closed after this call
+ * returns at once. Lost lines are counted, also those that are lost after the return. The log
+ * reports the first lost line since the last flush.
+ * @param fd  of weft_keylog_open(); may be closed after this call
  * @param mode  2 encrypt, 1 auth
  * @return 0: it will be written; -ENOBUFS: WEFT_KEYLOG_LINES wait; or another negative errno
  */

@@ -55,7 +55,7 @@ struct weft_rate {
 	bool limited;   /**< in this span the lane may have waited for work */
 };
 
-/** @param nominal  bytes/s; not above 0 = 1e9 */
+/** @param nominal  bytes/s; 0 or less counts as 1e9 */
 void weft_rate_init(struct weft_rate *r, double nominal);
 
 /** The lane has work from now on. No effect if it already had. */

@@ -111,7 +111,8 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* ------------------------------------------------------------------ a recursive lock */
 
-#define LOOK_PAUSES 8u     /* between two looks: each takes the line from the owner's cache */
+/* between two looks at the lock: each look takes the cache line from the owner */
+#define LOOK_PAUSES 8u
 #define SPIN_LOOKS 60u     /* before a waiting thread sleeps: about 15 us */
 #define GIVE_WAY_LOOKS 24u /* at most: the waiting thread may sleep, or have no core */
 #define SLEEP_NS 1000000   /* at most: a release may miss that a thread goes to sleep */

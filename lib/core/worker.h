@@ -283,14 +283,17 @@ struct weft_iface_link {
 	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
 	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
-	bool unused_logged, smaller_logged; /* of its lanes: see wireup/rails.c */
+	/*
+	 * the log has a line that the interface carries no lane; that a lane takes smaller messages
+	 */
+	bool unused_logged, smaller_logged;
 	/* Lanes that die and come back. */
 	uint64_t suspect_next; /* the next suspect lane is not checked before this time */
 	uint64_t lines_until;  /* end of the current period of log lines */
 	/* when to log the number of lines left out; UINT64_MAX = none */
 	uint64_t summary_at;
 	unsigned int lines;      /* of the period */
-	unsigned int lost, back; /* lanes without a line */
+	unsigned int lost, back; /* lanes lost, and lanes back, that have no line yet */
 };
 
 struct weft_worker {
@@ -303,7 +306,7 @@ struct weft_worker {
 	bool in_progress;
 	bool armed;       /* a thread sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
-	uint64_t handled; /* events, by any thread: wait.c */
+	uint64_t handled; /* number of events handled, by any thread: wait.c */
 	struct weft_msg_worker *msg;
 	struct weft_question *question; /* of other threads: answer.h; NULL = there is no socket */
 	struct weft_connects *connects; /* by host and port; NULL = none under way */
@@ -314,7 +317,7 @@ struct weft_worker {
 	uint64_t id;     /* random, non-zero */
 	uint64_t secret; /* random; in our address: a peer must know it to connect */
 	uint64_t host_id;
-	struct weft_siphash_key hash_key; /* of weft_address_identity() */
+	struct weft_siphash_key hash_key; /* random: of the worker's keyed hashes */
 	unsigned int num_eps;
 	/* slot -> ep; slot and generation make a struct weft_wire_ref */
 	struct weft_ep **ep_table;
@@ -529,7 +532,7 @@ struct weft_ep {
 	struct weft_msg_ep *msg;
 	enum weft_ep_state state;
 	uint8_t num_lanes;
-	/* up lane with the lowest latency: single-fragment messages and control */
+	/* the lane in use with the lowest latency: for single-fragment messages and control */
 	uint8_t am_lane;
 	uint16_t lanes_up; /* bit i = lanes[i].up */
 	/* lanes that died, for which the peer's receive state is not known yet */
@@ -563,8 +566,9 @@ struct weft_ep {
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback */
 	struct weft_texts texts; /* of queries */
-	struct weft_host *host;  /* whose quota it uses; NULL = the program has claimed it */
-	bool host_busy;          /* in host->busy */
+	/* the host whose quota it uses; NULL = the program has created or claimed it */
+	struct weft_host *host;
+	bool host_busy; /* in host->busy */
 	uint64_t placed_at;
 	uint64_t timer;  /* when weft_conns_timers() must handle this ep; UINT64_MAX = never */
 	int fail_status; /* fail_later(): the status it will fail with; 0 = none */

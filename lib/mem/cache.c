@@ -161,7 +161,7 @@ static struct weft_regcache_entry *table_remove(struct weft_regcache_list *list,
 	return e;
 }
 
-/* The whole pages of [start, end). */
+/* Extend [start, end) to whole pages. */
 static void table_pages(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
 {
 	*start &= ~(t->page_size - 1);

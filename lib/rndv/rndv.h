@@ -104,7 +104,7 @@ struct weft_pull_port {
 	double low_rate; /**< the highest rate in low_ns, bytes/s */
 };
 
-/** @param rate  bytes/s; not above 0 = 1e9 */
+/** @param rate  bytes/s; 0 or less counts as 1e9 */
 void weft_pull_port_init(struct weft_pull_port *p, double rate);
 
 /**
