@@ -411,8 +411,8 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 }
 
 /*
- * The oldest @p n requests have completed. A worker that polls rarely sees this late. All that it
- * knows is that they had not completed at the last poll that left the queue empty.
+ * The oldest @p n requests have completed. A worker that polls rarely sees this late. It is certain
+ * only that they had not completed at the last poll that left the queue empty.
  */
 static void note_answer(struct roce_chan *chan, uint32_t n)
 {

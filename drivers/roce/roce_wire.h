@@ -273,7 +273,8 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
 /* ------------------------------------------------------------------ silence of a device */
 
 /*
- * The time for which a device may not complete requests before its lane is suspected.
+ * The longest time without a completion, while requests are outstanding, after which the lane of a
+ * device is suspected.
  *
  * A device completes requests within microseconds. But a slow lane takes long for many bytes, and a
  * lost packet is retransmitted only after the device's own timeout. So the limit follows
@@ -288,7 +289,7 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
 #define WEFT_ROCE_SILENCE_NEW_NS 300000000ull
 #define WEFT_ROCE_SILENCE_MAX_NS 1000000000ull
 #define WEFT_ROCE_SILENCE_PERIOD_NS 10000000000ull
-/** Completions, and bytes, from which on a rate is computed. */
+/** Completions before a limit is computed from them, and bytes before a rate is. */
 #define WEFT_ROCE_SILENCE_ANSWERS 8u
 #define WEFT_ROCE_SILENCE_BYTES 65536u
 

@@ -160,9 +160,7 @@ static void post_receives(struct ud_iface *u)
 
 /* ------------------------------------------------------------------ progress */
 
-/*
- * All connections end, also future ones. @p what: a phrase for messages.
- */
+/* All connections end, also future ones. @p what: a phrase for messages. */
 static void iface_broken(struct ud_iface *u, int status, const char *what)
 {
 	u->status = status;

@@ -24,10 +24,10 @@
 	X(tx, "tx.messages", "Datagrams sent.")                                         \
 	X(no_room, "tx.no_room", "Sends that found the queue full.")                    \
 	X(tx_error, "tx.errors", "Datagrams that the device did not send.")             \
-	X(cookie_requests, "tx.retry", "Cookies requested of peers.")                   \
+	X(cookie_requests, "tx.retry", "Proofs of address requested of peers.")         \
 	X(resets, "qp.resets", "Times that the queue pair failed and was reset.")       \
 	X(rx, "rx.messages", "Datagrams received.")                                     \
-	X(shown, "rx.retry", "Cookies sent at the request of a peer.")                  \
+	X(shown, "rx.retry", "Proofs of address that peers requested.")                 \
 	X(looks, "conn.looks", "Connections checked to find a peer's.")                 \
 	X(bad, "drop.malformed", "Datagrams dropped: malformed.")                       \
 	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")       \
@@ -37,7 +37,9 @@
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
-/* requests of UD_TX not for RETRY, which any sender can cause without limit */
+/*
+ * RETRYs use at most UD_TX - UD_TX_KEPT of the requests: any sender can cause RETRYs without limit
+ */
 #define UD_TX_KEPT 64
 #define UD_PASSIVE_MAX 1024       /* connections that peers have begun */
 #define UD_PASSIVE_SHARE 512      /* of one host */
@@ -60,12 +62,13 @@ struct ud_lane_ep {
 	LIST_ENTRY(ud_lane_ep) passive_link, resolving_link; /* ud_ep.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
-	uint8_t sgid_index; /* for the thread: that of the iface may change in the meantime */
-	uint32_t qpn, qkey; /* the peer's */
+	/* for resolve_job() in the device's thread: that of the iface may change in the meantime */
+	uint8_t sgid_index;
+	uint32_t qpn, qkey;         /* the peer's */
 	uint32_t conn, remote_conn; /* remote_conn 0 = unknown yet */
 	struct roce_buf *first;     /* datagram that waits for address resolution */
 	size_t first_len;
-	/* of an initiator, until the first reply: the cookie to send, and its last datagram */
+	/* an initiator's, until the first reply: the cookie to send, and its last datagram */
 	uint64_t cookie;
 	uint8_t *held, held_id;
 	size_t held_len;

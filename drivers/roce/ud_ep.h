@@ -9,8 +9,8 @@
 #include "ud.h"
 
 /**
- * End askers (hosts that were sent cookies) whose address handles are @p age ns old: their
- * addresses are resolved again when needed.
+ * End askers (hosts that were sent cookies) whose address handles are at least @p age ns old: their
+ * addresses are resolved again when needed. 0 = all askers
  */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** Keep a datagram of an initiator, which a RETRY may request again. */

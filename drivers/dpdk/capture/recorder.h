@@ -45,8 +45,8 @@
 struct weft_tap;
 
 struct weft_recorder_slot {
-	_Atomic uint64_t time; /**< << 2, and the direction */
-	/** of the frame, and << 32 of its first buffer; above them the marks of recorder.c */
+	_Atomic uint64_t time; /**< ns << 2, and the direction */
+	/** bytes of the frame; << 32: of its first buffer; above them the marks of recorder.c */
 	_Atomic uint64_t lengths;
 	_Atomic uint64_t word[WEFT_RECORDER_WORDS];
 };
@@ -87,8 +87,8 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 			     uint64_t now);
 
 /**
- * The progress call after the one of time @p call began @p ns later: for a pause that is not short.
- * A frame of @p call was received or sent in the meantime.
+ * The next progress call began @p ns after the one of time @p call, which is not a short pause.
+ * Mark the frames of @p call: they were received or sent in between.
  */
 void weft_recorder_pause(struct weft_recorder *r, uint64_t call, uint64_t ns);
 /**

@@ -174,7 +174,10 @@ struct weft_capture_record {
 	uint32_t caplen, len;
 	uint32_t direction; /**< enum weft_pcapng_direction */
 	uint64_t time_ns;
-	/** ns; a frame was sent within this after its time, or looked for within this before it */
+	/**
+	 * ns of uncertainty: a sent frame left at most this after time_ns; the poll that found a
+	 * received one began this before it
+	 */
 	uint64_t within;
 	uint64_t dropped; /**< since the previous record */
 	uint8_t data[];

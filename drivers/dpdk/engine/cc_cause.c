@@ -323,20 +323,18 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 #define TEST_ROUNDS 4u
 #define TEST_SAMPLES 8u /* samples of a test, at least */
 #define TEST_MOST 32u   /* rounds; a test with fewer samples by then decides nothing */
-/* frames: with a smaller window there is no test, since many paths share the link */
-#define TEST_FRAMES 1u
+#define TEST_FRAMES 1u  /* no test with a smaller window, in frames: many paths share the link */
 /*
  * The delay is a queue if the mean round trip falls by FALL_LEAST of FALL_PARTS parts of what it
  * would fall by if the whole queue were of this path.
  */
 #define FALL_PARTS 5u
 #define FALL_LEAST 2u
-#define OVER_MORE 5u  /* a round beyond the target counts as five below it */
-#define OVER_LAST 12u /* the sum from which on a test is due: three rounds in a row */
-/* 1/16 of the largest window of the last rounds is forgotten in each round */
-#define HIGH_PARTS 16u
-#define HIGH_LEAST 5u /* in 1/8 of that window: a test needs a window of at most this size */
-#define HIGH_FEW 6u   /* HIGH_LEAST for windows of fewer than MANY frames */
+#define OVER_MORE 5u   /* a round beyond the target counts as five below it */
+#define OVER_LAST 12u  /* the sum from which on a test is due: three rounds in a row */
+#define HIGH_PARTS 16u /* the largest window of the last rounds loses 1/16 in each round */
+#define HIGH_LEAST 5u  /* in 1/8 of that window: a test needs a window of at most this size */
+#define HIGH_FEW 6u    /* HIGH_LEAST for windows of fewer than MANY frames */
 #define MANY 32u
 #define LOW_ROUNDS 16u /* rounds of which the shortest round trip counts */
 /* jitter: the shortest round trip exceeds `base` by at most 1/3 of what the mean does */
@@ -520,10 +518,7 @@ bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target)
 		n->over -= (uint8_t)min32(n->over, 1);
 	if (!d->round.limited || cc->window < TEST_FRAMES * cc->conf.frame || d->round.samples == 0)
 		return false;
-	/*
-	 * A test is also due, now and then, to find whether what counts as noise has become a
-	 * queue.
-	 */
+	/* A test is also due now and then: what counts as noise may have become a queue. */
 	if (over ? n->over < OVER_LAST || n->wait > 0 || !is_jitter(cc) ||
 			    cc->window > n->high / 8 * (many ? HIGH_LEAST : HIGH_FEW)
 		 : n->noise == 0 || n->again > 0)
@@ -581,10 +576,9 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
  * cost seconds. And its target is a small part of the round trip: TCP takes the link while the
  * queue is still below the target.
  */
-#define CLIMB_CUTS 3u       /* with fewer cuts by loss, the loss rate is not judged */
-#define CONTENDED_TRIPS 16u /* windows of data, at least, over which the loss rate is judged */
-/* rounds in which this path, and others of its kind, drain their own queue */
-#define LONG_ROUNDS 6u
+#define CLIMB_CUTS 3u           /* with fewer cuts by loss, the loss rate is not judged */
+#define CONTENDED_TRIPS 16u     /* windows of data, at least, over which the loss rate is judged */
+#define LONG_ROUNDS 6u          /* rounds in which paths of this kind drain their own queue */
 #define LONG_CUT 2u             /* in these rounds the window must have fallen to 1/2 or less */
 #define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
 #define YIELD_CUT 4u            /* in these rounds the window must have fallen to 1/4 or less */
@@ -653,10 +647,7 @@ static void share_begin(struct weft_cc *cc)
 	d->mode = WEFT_CC_MODE_SHARE;
 	/* Trials of several paths must not coincide: the clock's digits are the random number. */
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
-	/*
-	 * Paths of this kind left the mode at the ban, and yet the queue stayed: it is of other
-	 * flows.
-	 */
+	/* Paths of this kind left the mode at the ban, but the queue stayed: of other flows. */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
 	d->over = d->empty = d->idle = 0;
 	/* A mean from before this mode is no evidence of the queue after it. */

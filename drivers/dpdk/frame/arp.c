@@ -506,7 +506,8 @@ bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int pr
 void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6])
 {
 	memcpy(ip + 8, mac, 3);
-	ip[8] ^= 2; /* the bit of local addresses has the other meaning here */
+	/* an interface identifier has this bit set for a universal MAC, a MAC for a local one */
+	ip[8] ^= 2;
 	ip[11] = 0xff;
 	ip[12] = 0xfe;
 	memcpy(ip + 13, mac + 3, 3);
@@ -526,7 +527,8 @@ void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6])
 
 /* ------------------------------------------------------------------ hosts of an IPv6 lane */
 
-#define NET 0x0a000000u /* a unicast address of IPv4: the engine refuses others */
+/* numbers are addresses of 10.0.0.0/8: the engine refuses what no IPv4 host can have */
+#define NET 0x0a000000u
 #define SLOT_BITS 12u
 #define GENERATIONS 4096u
 #define WAYS 8u /* places in which an address may be */
@@ -714,7 +716,9 @@ static void fill_msg(const struct weft_rx_filter *conf, const struct rte_arp_hdr
 	uint32_t tip = rte_be_to_cpu_32(arp->arp_data.arp_tip);
 
 	msg->type = request ? SOLICIT : ADVERTISE;
-	/* An announcement changes no table: tip is our own address. */
+	/*
+	 * An announcement, whose tip is our own address, has no flags, so that it changes no table.
+	 */
 	if (!request && tip != conf->ip)
 		msg->flags[0] = tip != 0 ? ANSWERS | OVERRIDES : OVERRIDES;
 	memcpy(msg->target, w->target, sizeof(msg->target));

@@ -69,7 +69,7 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 
 #define WEFT_FRAME_SACK_WORDS 64u /**< 4096 sequences */
 
-/** Sequences that every receiver remembers; the largest valid hello.rx_shift. */
+/** Sequences that every receiver remembers. */
 #define WEFT_FRAME_SEQS 1024u
 #define WEFT_FRAME_SEQS_SHIFT 10u
 

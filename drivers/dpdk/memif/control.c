@@ -51,7 +51,7 @@ static void forget_memory(struct weft_mconn *c)
 	/* The peer has the eventfd open, too, so a close() would not remove it from the set. */
 	if (c->rx.event >= 0)
 		epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->rx.event, NULL);
-	/* Those of a server were chosen by the client. */
+	/* A server's eventfds are files of the client's choice: their close() may block. */
 	if (c->rx.event >= 0)
 		weft_foreign_fd_close(c->rx.event);
 	if (c->tx.event >= 0)
@@ -465,9 +465,9 @@ static void set_size(struct weft_mring *r, unsigned int log2)
 }
 
 /*
- * The indices of a client's ring. On C2S the client has all entries at first, so tail counts those
- * of the round before. On S2C it hands over all entries at first, so its head is a round ahead of
- * the frames that it has taken.
+ * The indices of a client's ring, which it counts from 0. On C2S all entries are the client's at
+ * first: it may fill up to one round beyond tail. On S2C it hands all entries over at first, so its
+ * head is one round ahead of the frames that it has taken.
  */
 void weft_mring_make(struct weft_mring *r, const struct weft_mregion *region, size_t offset,
 		     size_t bufs, uint32_t bsize, unsigned int log2, bool sends)

@@ -120,7 +120,7 @@ void weft_mring_take_part(void);
 
 /**
  * Receiver: let the peer signal the eventfd.
- * @return 0, or -EBUSY: there are frames, and the ring is as before
+ * @return 0; -EBUSY: there are frames, or the peer's index is invalid, and the peer signals nothing
  */
 int weft_mring_arm(struct weft_mring *r);
 
@@ -226,7 +226,10 @@ static inline void weft_mring_return(struct weft_mring *r, unsigned int n)
 	weft_mring_done(r, n);
 }
 
-/** Sender, after weft_mring_done(): is the receiver to be signalled? weft_mring_arm() orders. */
+/**
+ * Sender, after weft_mring_done(): is the receiver to be signalled? The barrier is in
+ * weft_mring_arm().
+ */
 static inline bool weft_mring_sleeps(const struct weft_mring *r)
 {
 	return !(atomic_load_explicit(&r->shm->flags, memory_order_relaxed) & WEFT_MRING_MASK_INT);

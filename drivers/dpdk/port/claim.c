@@ -120,7 +120,10 @@ static bool is_ending(const struct thread *t)
 	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
 }
 
-/* The first thread has ended. The files are closed when the last one has ended. */
+/*
+ * The first thread of the process has ended. Are others alive, or ending? The files are closed when
+ * the last thread has ended.
+ */
 static enum weft_claim_held other_threads(int pid)
 {
 	enum weft_claim_held held = WEFT_HELD_INHERITED;
@@ -356,7 +359,7 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
-/* A process that has the name and does not listen has no claim. */
+/* A process that does not listen, or is not trusted, has no claim. */
 static bool is_claim(enum weft_claim_held held)
 {
 	return held != WEFT_HELD_UNTRUSTED && held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT;

@@ -254,7 +254,7 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->data_room = l->object_max; /* all that fits the object */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
-	l->rx_own = true; /* of the kernel, too, which can write anywhere */
+	l->rx_own = true; /* the kernel can write to them, but it can write anywhere */
 	l->guess = true;  /* as in packet_limits() */
 	l->latency = 5e-6;
 	return 0;

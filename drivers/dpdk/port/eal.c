@@ -72,7 +72,7 @@ static bool log_nic_bound(const char *sys)
 	size_t i;
 
 	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && !found; i++) {
-		/* A device is a link whose name contains a ':' (PCI) or five '-' (VMBus). */
+		/* A device is a link whose name contains a ':' (PCI) or a '-' (VMBus). */
 		snprintf(pattern, sizeof(pattern), "%s/bus/*/drivers/%s/*[0-9a-f][-:]*", sys,
 			 drivers[i]);
 		if (glob(pattern, 0, NULL, &g) == 0) {

@@ -22,7 +22,7 @@
 struct rte_mempool;
 struct weft_lane_resource;
 
-/** WEFT_RX_INTR. */
+/** WEFT_RX_INTR: are RX interrupts requested? */
 enum weft_rx_intr {
 	WEFT_RX_INTR_AUTO, /**< for PMDs that are known to poll at the same speed with them */
 	WEFT_RX_INTR_YES,  /**< for any PMD */

@@ -139,7 +139,7 @@ static bool may_open(const char *path, bool *exists)
 	return access(path, R_OK | W_OK) == 0;
 }
 
-/* The driver that can be bound to a NIC without one for DPDK: vfio-pci needs an IOMMU. */
+/* How to bind a NIC that has no driver: to vfio-pci if that works here, else as weft-bind does. */
 static void bind_how(const struct weft_nic_env *env, const char *address, char *how, size_t size)
 {
 	char group[32];

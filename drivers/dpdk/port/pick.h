@@ -76,8 +76,8 @@ char **weft_memif_private_words(int count, char *const *words);
  * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
  * its words, remove the socket file if no process listens there any more. Libc only.
  *
- * The check does not disturb a live server, which does not notice it. Two servers that start at the
- * very same time on one path can still conflict.
+ * A live server does not notice the check. Two servers that start at the very same time on one path
+ * can still conflict.
  *
  * @param words  the EAL's words
  * @param[out] why  a sentence on error

@@ -107,7 +107,7 @@ struct weft_port_spread {
 	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
 };
 
-/** Frames that a port keeps between arm() and the next rx_burst(). */
+/** Frames that a port keeps between arm() and the next rx_burst(), at most. */
 #define WEFT_PORT_KEEP 32u
 
 /** Operations of a port with RX interrupts. */
@@ -126,8 +126,9 @@ struct weft_port_intr {
 	bool ran_out;  /**< the sleep lasted `most` */
 	uint64_t begin_tsc, most;
 	/* All sleeps: */
-	uint32_t life;  /**< weft_port_life() when frames last arrived */
-	int trust;      /**< > 0: interrupts are trusted; else 1 - trust must arrive before */
+	uint32_t life; /**< weft_port_life() when frames last arrived */
+	/** > 0: interrupts are trusted; else 1 - trust of them must first arrive with frames */
+	int trust;
 	uint64_t blind; /**< ns: the longest sleep while interrupts are not trusted */
 	uint64_t wakes, empty, missed, late, refused;
 	uint16_t kept, given; /**< frames of keep[], and the number of them that are delivered */

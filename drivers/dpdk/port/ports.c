@@ -32,8 +32,6 @@
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* The reason why a port cannot be opened or used, in a sentence. */
-
 int weft_port_fail(int rc, char *why, size_t why_len, const char *fmt, ...)
 {
 	va_list ap;
@@ -72,8 +70,6 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */
-
-/* The ports of DPDK, and those that are open. */
 
 pthread_mutex_t weft_port_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];

@@ -50,7 +50,7 @@
 #define LONG 100000000u     /* ns: the longest sleep while interrupts are trusted */
 /*
  * A sleep that ran out although a frame had arrived has lost an interrupt. Interrupts are trusted
- * again after N + 1 of them have arrived with frames.
+ * again after MISTRUST + 1 of them have arrived with frames.
  */
 #define MISTRUST 8
 
@@ -107,16 +107,16 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 }
 
 /*
- * PMDs of DPDK 22.11 that wake by their source, and that poll at the same speed when interrupts are
- * requested but disabled. Not em: its PMD assigns no MSI-X vector to the queue, and INTx has one
- * interrupt in 16 ms. Not i40e, iavf, ice: with interrupts they change how descriptors are written
- * back.
+ * PMDs that raise RX interrupts according to their source in DPDK 22.11, and that poll at the same
+ * speed when interrupts are requested but disabled. Not em: its PMD assigns no MSI-X vector to the
+ * queue, and INTx has one interrupt in 16 ms. Not i40e, iavf, ice: with interrupts they change how
+ * descriptors are written back.
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
 	/*
-	 * ixgbe enables the vector of the previous queue, and its VF driver that of the first
-	 * queue.
+	 * The limits: ixgbe enables the vector of the previous queue, and its VF driver that of the
+	 * first queue.
 	 */
 	static const struct {
 		const char *driver;

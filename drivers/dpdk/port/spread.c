@@ -156,7 +156,7 @@ void weft_port_unsteer(struct weft_port *p)
 /*
  * Ports with several queues: frames are distributed by flow rules if the port takes them, else by
  * the port's hash. The functions here read the parameters of the hash that the driver reports;
- * connections search suitable UDP ports (engine/path_probe.c).
+ * weft_path_port() searches UDP ports by them.
  */
 
 /* frames that arrived at another worker's queue and wait for the right one */

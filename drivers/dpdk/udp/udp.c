@@ -208,7 +208,9 @@ static void set_iface(const struct weft_udp *u, int fd)
 {
 	int index = (int)htonl(u->if_index);
 
-	/* The index is in network order. Not set: routes alone choose the interface. */
+	/*
+	 * The index is in network order. If it can't be set, the routes alone choose the interface.
+	 */
 	if (u->fp.hosts)
 		set(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
 	else
@@ -235,7 +237,7 @@ static void set_options(struct weft_udp *u, int fd)
 {
 	set_family_options(u, fd);
 	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	/* FORCE needs CAP_NET_ADMIN, and passes the limits */
+	/* FORCE needs CAP_NET_ADMIN, and is not bound by the kernel's limits */
 	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF) < 0)
 		set(fd, SOL_SOCKET, SO_RCVBUF, RCVBUF);
 	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, SNDBUF) < 0)

@@ -84,10 +84,6 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/*
- * The state of a UDP port, and its sockets.
- */
-
 /** Ports of a lane: one on which it listens, the others are source ports of its paths. */
 #define WEFT_UDP_PORTS 32u
 /** The maximum number of frames of one datagram that the kernel cuts or has merged. */
