@@ -33,7 +33,7 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {
-			/* The port will be polled for these soon, even if it was idle for long. */
+			/* Even after a long idle time, idle_poll() soon calls tx_kick(). */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
@@ -234,7 +234,8 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 	const struct rte_udp_hdr *udp =
 		(const struct rte_udp_hdr *)(frame + c->encap.l2_len + c->encap.l3_len);
 
-	if (leaves_sealed(c, m)) { /* the frame itself stays here: its copy has these headers */
+	/* a sealed copy leaves, not this frame: the copy gets these headers */
+	if (leaves_sealed(c, m)) {
 		weft_encap_patch(&c->encap, frame, lane_len + WEFT_FRAME_SEAL_LEN,
 				 weft_be16(udp->src_port), weft_be16(udp->dst_port));
 		return;
@@ -319,7 +320,7 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 	hdr->flags = weft_put16(flags | WEFT_FRAME_F_CRC32C);
 	hdr->seq = weft_put32(c->tx.next);
 	if (type == WEFT_FRAME_HELLO) {
-		/* The receiver has no connection yet that the frame could name. */
+		/* Its receiver has no connection yet, so HELLO names that of its sender. */
 		hdr->dst_conn = weft_put32(c->id);
 		hdr->token = weft_put32(c->token);
 	}

@@ -32,7 +32,7 @@ struct weft_cc_ack {
 	uint64_t now;      /**< ns of the clock that measures round trips */
 	uint32_t acked;    /**< bytes that left the network */
 	uint32_t inflight; /**< bytes that were in flight before this acknowledgement */
-	uint32_t marked;   /**< bytes of them that arrived with Congestion Experienced */
+	uint32_t marked;   /**< bytes of `acked` that arrived with Congestion Experienced */
 	uint32_t rtt;      /**< ns, the receiver's hold time taken off; 0 = no sample */
 	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = unknown */
 	bool limited;      /**< the window has held frames back since the last acknowledgement */
@@ -92,10 +92,11 @@ struct weft_cc_noise {
 	uint8_t peak_rounds, low_rounds;
 	/** least round trip of the last low_rounds rounds; of the LOW_ROUNDS before them */
 	uint32_t low, low_before;
-	uint8_t rounds;   /**< rounds of the present test */
-	bool spared;      /**< the last round did not cut, though its delay was long */
-	bool steady;      /**< the window has hardly changed in the last two rounds */
-	uint8_t over;     /**< rounds in a row with a delay beyond the target */
+	uint8_t rounds; /**< rounds of the present test */
+	bool spared;    /**< the last round did not cut, though its delay was long */
+	bool steady;    /**< the window has hardly changed in the last two rounds */
+	/** a round beyond the target adds OVER_MORE, a round below it takes 1 away */
+	uint8_t over;
 	uint32_t high;    /**< largest window of the last rounds */
 	uint16_t wait;    /**< rounds until the next test because of a long delay */
 	uint16_t backoff; /**< the value of `wait` after the last test */
@@ -123,8 +124,8 @@ struct weft_cc_climb {
 	uint8_t wait;      /**< rounds until the next such climb; 0 = none is due */
 	uint8_t backoff;   /**< the value of `wait` after the last climb */
 	uint64_t full_at;  /**< last cut in mode SHARE by a full queue; 0 = none */
-	uint8_t cuts;      /**< by loss, since the mode began */
-	uint8_t unlimited; /**< rounds in a row in which the window was not the limit */
+	uint8_t cuts;      /**< cuts by loss since the mode began */
+	uint8_t unlimited; /**< rounds in a row in which the window did not hold frames back */
 	uint32_t from;     /**< window at the begin of this stage */
 	/** rate of the stage before, in bytes per 2^20 ns; 0 = there was none */
 	uint64_t rate;

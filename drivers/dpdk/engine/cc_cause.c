@@ -27,7 +27,8 @@
 #define STARVED_ROUNDS 32u /* rounds in a row in which others kept a queue */
 #define STARVED_NS 200000000u
 #define OVERFLOW_NS 60000000000ull
-#define FULL_NS 5000000000ull /* after an overflow the same flows are likely to be there */
+/* for this time the flows that made the queue overflow are assumed to stay */
+#define FULL_NS 5000000000ull
 #define NOISE_AGAIN 128u
 #define CATCH_UP 32u  /* a window that carries less than half of the peak grows by 1/32 */
 #define PEAK_LESS 16u /* a cut by loss lowers the peak by 1/16 */
@@ -65,7 +66,7 @@ static void cubic_cut(struct weft_cc *cc)
 	c->mid = 10 * cube_root((uint64_t)c->high / 4 * 3 / cc->conf.frame * 1000000);
 }
 
-#define CUBIC_MS 60000 /* no product overflows */
+#define CUBIC_MS 60000 /* limit of the time, so that no product overflows */
 
 /* The window that Cubic would have at @p now. */
 static uint32_t cubic_window(const struct weft_cc *cc, uint64_t now)
@@ -139,7 +140,7 @@ static void climb_full(struct weft_cc *cc)
 	d->jitter.peak = 0;
 	d->jitter.peak_rounds = 0;
 	d->climb.left_at = d->round.at;
-	/* The link may be slower than it was. */
+	/* The link may be slower than when the peak was measured. */
 	if (d->climb.peak > d->climb.rate_now * STARVED_PARTS / 2)
 		d->climb.peak = d->climb.rate_now * STARVED_PARTS / 2;
 	d->mode = WEFT_CC_MODE_DELAY;
@@ -565,10 +566,10 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define LOOK_WAIT 32u  /* rounds between two dips: frequent losses would make dips the rule */
 #define IDLE_ROUNDS 2u /* rounds in a row with a short queue: no other flow is there */
 #define MEAN_PARTS 16u
-#define MEAN_TARGETS 3u /* only other flows keep a longer mean queue */
+#define MEAN_TARGETS 3u /* in targets: only other flows keep a longer mean queue */
 #define MEAN_NS 50000000u
 #define MEAN_ROUNDS 24u
-#define MEAN_FRAMES 4u /* of the window, at most: with more the queue may be its own */
+#define MEAN_FRAMES 4u /* frames of the window, at most: with more the queue may be its own */
 #define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
 
 /*
@@ -582,7 +583,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define LONG_CUT 2u             /* in these rounds the window must have fallen to 1/2 or less */
 #define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
 #define YIELD_CUT 4u            /* in these rounds the window must have fallen to 1/4 or less */
-#define RECENT_NS 5000000000ull /* after mode SHARE the same flows are likely to be there */
+#define RECENT_NS 5000000000ull /* for this time after mode SHARE its cause is assumed to stay */
 #define RECENT_ROUNDS 3u
 #define RECENT_YIELD 8u
 

@@ -13,11 +13,14 @@
 
 /* ---------------------------------------------------------------- samples */
 
-#define SIZES 4u           /* up to a quarter of a full frame is small; from three quarters full */
-#define LEAST_PARTS 2u     /* no round trip counts as less than half of the handshake's measure */
-#define WRONG_EACH 8u      /* added for a sample below that; 1 is taken off for any other */
-#define WRONG_MOST 64u     /* with this sum the handshake's measure counts as wrong */
-#define METER_NS 10000000u /* longer than most pauses of hosts that lose their cores */
+/* frames of up to 1/4 of a full one count as small, those from 3/4 on as full */
+#define SIZES 4u
+#define LEAST_PARTS 2u /* no round trip counts as less than half of the handshake's measure */
+/* added to a sum for each sample below that; any other sample takes 1 away */
+#define WRONG_EACH 8u
+#define WRONG_MOST 64u /* with this sum the handshake's measure counts as wrong */
+/* ns that the meter counts bytes: longer than most pauses of hosts that lose their cores */
+#define METER_NS 10000000u
 
 /*
  * Each link needs time for each byte of a frame, and that is no queueing: only frames of one size
@@ -125,25 +128,29 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define FULL_ROUNDS 256u /* the estimate of that delay grows once in this number of rounds */
 /* rounds after a loss in which the delay of the full queue is collected */
 #define FULL_WAIT 3u
-#define GAP_TARGETS 8u        /* the gap between frames follows at most this queueing delay */
-#define GAP_MOST 2000000u     /* ns: a sender with a longer gap does not notice other flows */
-#define PACED 4u              /* windows of fewer frames leave one by one */
-#define INCREASE_PARTS 16u    /* fair increase per round trip: a frame divided by this */
-#define TRIPS_MAX 32u         /* a round counts as at most this number of round trips */
-#define CLEAR_ROUNDS 4u       /* see window_increase() */
-#define GROW_PARTS 2u         /* the fair increase of one round is at most half a frame */
-#define CALM_ROUNDS 16u       /* after a cut by loss the window grows slowly in these rounds */
-#define LOSS_SHIFT_MAX 6u     /* at first 1/64 of the bytes may be lost */
-#define LOSS_SHIFT_MIN 3u     /* at most 1/8, where a smaller window does not reduce the loss */
-#define LOSS_RATE_MAX 16384u  /* 2^-16: a quarter */
-#define LOSS_BURST 6u         /* frames that may be lost at once */
-#define BURST_ROUNDS 4u       /* see burst_goes_on() */
-#define BURST_MOST 32u        /* frames */
-#define BURST_WINDOW 12u      /* frames */
+/* in targets: the gap between frames follows no longer queueing delay */
+#define GAP_TARGETS 8u
+#define GAP_MOST 2000000u  /* ns: a sender with a longer gap does not notice other flows */
+#define PACED 4u           /* windows of fewer frames leave one by one */
+#define INCREASE_PARTS 16u /* fair increase per round trip: a frame divided by this */
+#define TRIPS_MAX 32u      /* a round counts as at most this number of round trips */
+/* see window_increase(): its proportional part doubles after this number of rounds */
+#define CLEAR_ROUNDS 4u
+#define GROW_PARTS 2u     /* the fair increase of one round is at most half a frame */
+#define CALM_ROUNDS 16u   /* after a cut by loss the window grows slowly in these rounds */
+#define LOSS_SHIFT_MAX 6u /* at first 1/64 of the bytes may be lost */
+#define LOSS_SHIFT_MIN 3u /* at most 1/8, where a smaller window does not reduce the loss */
+/* largest loss rate that is taken for the path's own, in 2^-16: 1/4 */
+#define LOSS_RATE_MAX 16384u
+#define LOSS_BURST 6u   /* frames that may be lost at once */
+#define BURST_ROUNDS 4u /* burst_goes_on() observes losses in this number of rounds */
+#define BURST_MOST 32u  /* frames; more losses in a round are no burst */
+/* frames; smaller windows are cut without waiting for the end of a burst */
+#define BURST_WINDOW 12u
 #define CUT_WAIT 2u           /* rounds between two cuts by loss */
 #define UNCUT_ROUNDS 32u      /* rounds without a cut, after which a dip measures `base` again */
 #define DEEP_EVERY 8u         /* of this number of cuts by delay, one drains the queue further */
-#define OLD_NS 10000000000ull /* see refresh_base() */
+#define OLD_NS 10000000000ull /* refresh_base() takes the least round trip of this time */
 #define TRIP_MAX 1000000000u  /* ns: a longer sample is no round trip of a network */
 #define BLIND_TRIPS 2u        /* a round without a sample ends after this number of round trips */
 #define BLIND_NS 1000000u     /* the round trip that is assumed while none is known */

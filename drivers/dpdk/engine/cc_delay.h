@@ -33,7 +33,7 @@ static inline uint32_t part(uint32_t of, uint64_t num, uint64_t den)
 {
 	uint64_t v;
 
-	for (; num > UINT32_MAX; num /= 2) /* no product overflows */
+	for (; num > UINT32_MAX; num /= 2) /* so that no product overflows */
 		den /= 2;
 	v = of * num / (den != 0 ? den : 1);
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
@@ -44,7 +44,7 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
 }
 
-#define JITTER_MIN (2 * TARGET_MIN) /* the target allows for less */
+#define JITTER_MIN (2 * TARGET_MIN) /* ns: a target allows for less than this */
 
 /* Do the round trips of a round differ by more than the target allows for? */
 static inline bool weft_cc_jitter(const struct weft_cc *cc)

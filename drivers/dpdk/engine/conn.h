@@ -40,7 +40,7 @@
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 struct raw_rx {
-	/* One line: all fields that a received frame touches. */
+	/* One cache line: all fields that a received frame touches. */
 	uint64_t seen;       /* live_clock of the last valid frame */
 	uint64_t ack_due;    /* tx_clock at which a delayed acknowledgement is to leave */
 	uint64_t ts_at;      /* `now` when ts_echo arrived */
@@ -204,7 +204,7 @@ struct raw_slot {
 	uint64_t sent;    /* tx_clock of the last transmission */
 	uint32_t order;   /* of the last transmission, on its path */
 	uint32_t payload; /* message bytes, for lane_ep->queued */
-	uint16_t bytes;   /* lane bytes, for the window */
+	uint16_t bytes;   /* of the lane frame: lane bytes; for the window */
 	uint8_t path;
 	uint8_t tries;
 	bool taken_back;
@@ -212,7 +212,7 @@ struct raw_slot {
 };
 
 struct raw_tx {
-	/* One line: all fields that sending a frame and processing an acknowledgement touch. */
+	/* One cache line: the fields of sending a frame and of processing an acknowledgement. */
 	struct rte_mbuf *open; /* the open frame, or NULL */
 	struct raw_slot *slots;
 	uint32_t slot_mask;
@@ -228,10 +228,10 @@ struct raw_tx {
 	/* live_clock since which a frame before round_end has been missing its acknowledgement. */
 	uint64_t round_at;
 
-	/* One line: fields that each frame uses, but not each message. */
+	/* One cache line: fields that each frame uses, but not each message. */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
-	int32_t cc_left;     /* bytes until raw_window_ack_req() */
+	int32_t cc_left;     /* lane bytes to be sent until raw_window_ack_req() is called */
 	uint32_t cc_acked;   /* bytes acknowledged since the last on_ack() */
 	uint32_t cc_limit;   /* most bytes in flight */
 	uint32_t cc_gap;     /* ns between frames; 0 = none */
@@ -260,7 +260,8 @@ struct raw_tx {
 	TAILQ_ENTRY(raw_tx) link;       /* in iface->tx_list */
 	TAILQ_ENTRY(raw_tx) stall_link; /* while win_frames < win_whole */
 	uint32_t take_next;             /* stalled: frames before this one have been taken back */
-	uint32_t late;                  /* ns; see tail_answered() */
+	/* ns: age of frames that the peer acknowledged late, decaying: tail_answered() */
+	uint32_t late;
 	/* round-trip samples refused: the frame's timestamp was too old */
 	uint8_t stale_missed;
 	/* live_clock of the last request or retransmission of the timer; 0 = none */
@@ -454,7 +455,7 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 /* Progress blocks of a connection: engine/liveness.h. */
 struct raw_conn_gap {
 	uint32_t sent;       /* iface->gaps.count at the last block that was made */
-	uint16_t longest;    /* the field of the last block that was made */
+	uint16_t longest;    /* the field `longest` of the last block that was made */
 	uint16_t peer_total; /* the field of the peer's last block, while reported */
 	uint8_t times;       /* further frames that contain the last block */
 	bool reads;          /* the peer accepts such blocks */
@@ -464,7 +465,7 @@ struct raw_conn_gap {
 /* ---------------------------------------------------------------- a connection */
 
 struct raw_conn {
-	/* Line 0: all fields that a small send into an open frame touches. */
+	/* Cache line 0: all fields that a small send into an open frame touches. */
 	struct weft_lane_ep base;
 	uint8_t *open_pos;  /* position of the next message */
 	uint32_t open_room; /* bytes; 0 = no open frame */
@@ -473,7 +474,7 @@ struct raw_conn {
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
 	uint8_t next_path;  /* of the next frame */
 
-	/* Line 1: receiving a frame. */
+	/* Cache line 1: receiving a frame. */
 	struct raw_rx rx __rte_cache_aligned;
 
 	/* Fields that each frame uses, but not each message. */
@@ -486,7 +487,7 @@ struct raw_conn {
 	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
 	uint16_t frame_size; /* agreed */
 
-	/* Lines 3 and 4: sending a frame, processing an acknowledgement. */
+	/* Cache lines 3 and 4: sending a frame, processing an acknowledgement. */
 	struct raw_tx tx __rte_cache_aligned;
 
 	uint8_t tmpl[RAW_HEAD_MAX];

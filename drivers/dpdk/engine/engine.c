@@ -107,7 +107,8 @@ static void idle_poll(struct raw_iface *iface)
 
 #define WAIT_POSTS 64u   /* messages for which a frame waits at most */
 #define WAIT_LATE 50000u /* ns: a longer wait is worse than a system call for each message */
-#define WAIT_SKIPS 4095u /* progress calls; the most without frames that wait */
+/* largest number of progress calls in which no frame waits, after late ones */
+#define WAIT_SKIPS 4095u
 
 /*
  * The wait of the newest open frame ends. After a wait that was too long, the program is assumed to
@@ -513,7 +514,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->gateway = rc->gateway;
 	iface->dscp = rc->dscp;
 	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
-	/* A port in memory has one path. With WEFT_CC=delay, weft-wire may be behind it. */
+	/* A port in memory has one path, unless WEFT_CC=delay: weft-wire may be behind it. */
 	iface->paths_auto = paths == 0 && !rc->raw_ethertype &&
 			    !(port->flags & WEFT_FRAME_PORT_MEMORY && raw_window_fixed(iface));
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);

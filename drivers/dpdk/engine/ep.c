@@ -86,7 +86,7 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
 		   c->state == RAW_MEASURE || c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
-	/* the peer has received the sends that are left */
+	/* raw_ep_reap() has settled all sends */
 	bool reaped = c->state == RAW_QUIET && !c->tx.slots;
 
 	c->base.up = false;

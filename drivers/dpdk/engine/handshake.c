@@ -283,7 +283,7 @@ static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
 
 	if (c->state != RAW_HELLO || c->hs->cookie == weft_get64(r->cookie))
-		return; /* a repeated one: the next round sends it */
+		return; /* a repeated HELLO_RETRY: the next round sends HELLO again */
 	c->hs->cookie = weft_get64(r->cookie);
 	c->path[0].sport = v->dst_port;
 	send_hello(c, WEFT_FRAME_HELLO);

@@ -281,7 +281,7 @@ struct raw_limits {
 struct raw_wait {
 	bool leave;       /* some open frame is not to wait */
 	bool opened;      /* a frame was opened since the last raw_tx_posted() */
-	uint8_t posts;    /* since the newest frame was opened */
+	uint8_t posts;    /* messages sent since the newest frame was opened */
 	uint16_t skip;    /* further intervals between progress calls in which no frame waits */
 	uint16_t back;    /* number of such intervals after the last late frame */
 	uint64_t skip_at; /* iface->now in the last interval that `skip` counted */
@@ -386,7 +386,7 @@ struct raw_iface {
 	unsigned int tx_batch; /* full frames are collected up to this number */
 	unsigned int idle_polls;
 	unsigned int full_bursts;
-	unsigned int kicks; /* by raw_arm(), since a frame was sent */
+	unsigned int kicks; /* calls of tx_kick() by raw_arm() since a frame was sent */
 	bool tx_used;       /* frames were sent since the port was last idle for IDLE_KICK polls */
 	struct raw_txq txq;
 	struct raw_wait wait;
@@ -409,7 +409,7 @@ struct raw_iface {
 	struct raw_zc_state zc;
 	TAILQ_HEAD(, raw_conn) conns;
 	TAILQ_HEAD(, raw_conn) resolving; /* those in RESOLVE, and some that have left it */
-	/* those in TIME_WAIT that are not due, oldest first */
+	/* those that linger in TIME_WAIT, oldest first */
 	TAILQ_HEAD(, raw_conn) closed;
 	TAILQ_HEAD(raw_parts, raw_part) parts; /* of all connections, oldest first */
 	uint32_t num_parts;

@@ -223,7 +223,7 @@ static void first_trip(struct raw_conn *c)
 {
 	uint32_t trip;
 
-	/* HELLO_ACK and PROBE_ACK of a responder were each answered a round trip later. */
+	/* A responder has waited for answers to HELLO_ACK and PROBE_ACK: two round trips. */
 	if (c->base.passive)
 		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs_started) / 2);
 	trip = c->measured.rtt != 0 ? c->measured.rtt : c->path[0].rtt.first;

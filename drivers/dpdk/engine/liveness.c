@@ -577,7 +577,7 @@ int raw_wait_fd(struct weft_lane_iface *base)
 	return port->ops->wait_fd(port);
 }
 
-/* No sender should wait for them during a long sleep. */
+/* So that no sender waits for acknowledgements during a long sleep. */
 static void flush_acks_before_sleep(struct raw_iface *iface)
 {
 	if (TAILQ_EMPTY(&iface->ack_list))
@@ -587,7 +587,7 @@ static void flush_acks_before_sleep(struct raw_iface *iface)
 	raw_txq_flush(iface);
 }
 
-/* @return ns from now to a time on one of the clocks, whose steps count for @p most at most */
+/* @return ns from now to a time on a clock, which counts at most @p most ns of a sleep */
 static uint64_t ns_until(uint64_t at, uint64_t clock, uint64_t most)
 {
 	if (at == RAW_NEVER)

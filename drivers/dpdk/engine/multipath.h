@@ -28,14 +28,15 @@ struct raw_multi_path {
 	uint64_t probe_at; /* tx_clock; when a bad path is probed again */
 	uint64_t given_at; /* tx_clock; before it, a request of the peer does not change the port */
 	uint64_t good_at;  /* tx_clock; the path has been good since */
-	uint32_t gone;     /* with is_late: frames of lower orders are lost */
+	uint32_t gone;     /* with is_late: frames whose order is lower are taken for lost */
 	uint64_t use_at;   /* tx_clock; when USE is sent again */
 	uint16_t use_port; /* the port in USE, until that is answered; 0 = no USE */
 	uint8_t use_tries;
 	uint16_t last_id; /* of the last probe */
 	uint16_t use_id;  /* of the newest USE, sent (initiator) or accepted (responder) */
-	uint8_t probes;   /* since the path last worked for long; each makes the next wait longer */
-	uint8_t strikes;  /* frames in a row that did not arrive in time */
+	/* probes since the path last worked for long; each makes the next wait longer */
+	uint8_t probes;
+	uint8_t strikes; /* frames in a row that did not arrive in time */
 	bool is_late;
 };
 

@@ -411,13 +411,15 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 
 #define WAIT_NS 200000000ull /* live_clock, between two hints of a kind that a connection checks */
 #define WAIT_DOUBLES 6u
-#define CALM_NS 60000000000ull      /* after this time without hints the wait starts again */
-#define GAP_NS 200000ull            /* between two hints of all connections */
-#define AHEAD_NS 1000000000ull      /* queries are planned for this time; further hints drop */
-#define LOOKS 64u                   /* connections that are checked because of one frame */
-#define QUOTE_GAP_NS 400000ull      /* between two searches for the connection of a short quote */
-#define QUOTE_SHARE_NS 1600000ull   /* between two of them for quotes of one sender */
-#define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
+#define CALM_NS 60000000000ull /* after this time without hints the wait starts again */
+#define GAP_NS 200000ull       /* between two hints of all connections */
+/* queries are planned up to this time ahead; hints beyond that are dropped */
+#define AHEAD_NS 1000000000ull
+#define LOOKS 64u              /* connections that are checked because of one frame */
+#define QUOTE_GAP_NS 400000ull /* between two searches for the connection of a short quote */
+/* between two of these searches for quotes of one bucket of senders */
+#define QUOTE_SHARE_NS 1600000ull
+#define QUOTE_BURST_NS 100000000ull /* the searches that are due in this time may come at once */
 #define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */
 #define GONE_NS 300000000ull  /* of silence after its host has reported that the peer is gone */

@@ -40,7 +40,7 @@
 
 /* Frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u
-/* As a multiple of the memory of the port's frame pool. */
+/* Frames taken back may occupy this multiple of the memory of the port's frame pool. */
 #define HEAP_SHARE 4u
 
 struct raw_copy {
@@ -57,7 +57,7 @@ void raw_share_init(struct raw_iface *iface)
 	iface->share.taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
 }
 
-/* As for frames, the limit is a multiple of the free ones. */
+/* As for frames, a connection may hold a multiple of the small buffers that are free. */
 bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n)
 {
 	uint32_t held = iface->share.hdr_held;
@@ -371,7 +371,7 @@ void raw_zc_released(void *addr, void *opaque)
 
 	(void)addr;
 	if (unlikely(!zc->iface))
-		return; /* see free_chunks() */
+		return; /* its iface is closed: see free_chunks() */
 	zc_waits_no_more(zc);
 	STAILQ_INSERT_TAIL(&zc->iface->zc.released, zc, link);
 }
@@ -492,7 +492,8 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
 			LIST_REMOVE(zc, conn_link);
 			LIST_INSERT_HEAD(&iface->zc.orphans, zc, conn_link);
-			iface->tx_used = true; /* keeps polling of the port */
+			/* so that the port is polled, and releases the message */
+			iface->tx_used = true;
 			continue;
 		}
 		/* iface->zc.released contains the message, and returns it to the free ones. */

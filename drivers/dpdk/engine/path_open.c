@@ -404,7 +404,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	if (c->state == RAW_HALF_OPEN)
 		c->path[0].dport = v->src_port;
 	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_FLOOR)
-		*over = raw_came_over(c, v); /* of the search for the path's MTU */
+		*over = raw_came_over(c, v); /* the probe is one of the search for the path's MTU */
 	return true;
 }
 
@@ -502,7 +502,8 @@ static void trial_end(struct raw_conn *c, bool more)
 	}
 	raw_count(c->iface, RAW_PATH_MORE);
 	if (mp->fewer_ns != 0 && tx_clock - mp->fewer_at < FEWER_MIN)
-		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX); /* they were too few */
+		/* the smaller number of paths was too small: try it again later */
+		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX);
 	else
 		mp->fewer_ns = FEWER_MIN;
 	mp->again = 0;

@@ -30,7 +30,8 @@
 /* ---------------------------------------------------------------- timer */
 
 #define LATE_MAX (2ull * WEFT_RTO_MIN)
-#define QUEUE_NS 20000u /* half a round trip beyond the least one by this shows a queue */
+/* ns: half of the smoothed round trip exceeds the least one by this: there is a queue */
+#define QUEUE_NS 20000u
 
 /*
  * @return the round trip of the slowest path, since a tail may be on any of them. Only paths that
@@ -174,7 +175,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 		return -EAGAIN;
 	}
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
-	       6); /* it may have changed (engine/neighbour.c) */
+	       6); /* the MAC may have changed (engine/neighbour.c) */
 	hdr = raw_hdr(c, m);
 	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
@@ -476,7 +477,8 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
-#define NEIGHBOURS 4u /* frames in flight, of which too few follow a lost one to reveal it */
+/* with this number of frames in flight, or fewer, too few follow a lost one to reveal it */
+#define NEIGHBOURS 4u
 
 /* May a probe leave early? Where the window is a few frames, early probes would fill the queue. */
 static bool has_space(const struct raw_conn *c)

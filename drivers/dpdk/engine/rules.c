@@ -219,9 +219,10 @@ unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX],
 
 /* ---------------------------------------------------------------- trials */
 
-#define NOISE_NS 4000u /* by which two round trips may differ, plus a quarter */
-#define WINS 12u       /* pairs that the spare path must win clearly */
-#define CLEAR 6u       /* required ratio of wins to losses */
+/* ns, plus a quarter, by which a round trip must be shorter to count as better */
+#define NOISE_NS 4000u
+#define WINS 12u /* pairs that the spare path must win clearly */
+#define CLEAR 6u /* required ratio of wins to losses */
 #define ROUNDS_MIN 16u
 #define ROUNDS_MAX 64u
 

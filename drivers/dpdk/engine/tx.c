@@ -493,7 +493,8 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
  * external buffer.
  */
 
-#define ALONE_SENDS 64u /* see want_ack() */
+/* want_ack(): one in this number of sends does not request an ACK, as a test */
+#define ALONE_SENDS 64u
 
 /* Segments that are linked behind a head. */
 struct chain {

@@ -316,7 +316,7 @@ void raw_window_found(struct raw_tx *tx, struct raw_slot *slot)
 {
 	slot->lost = false;
 	tx->cc_lost--;
-	tx->cc_full = true; /* there may be room now */
+	tx->cc_full = true; /* so that on_ack() is called even without a round-trip sample */
 	tx->cc_acked += slot->bytes;
 }
 
