@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries of a worker's interfaces and counters, and calls of weft.h that need the tables; reports
- * to drivers; help of counters.
+ * Queries of a worker's interfaces and counters; calls of weft.h that need the tables of protocols
+ * and modules; reports to drivers; help of counters.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void fill_link_info(struct weft_worker *w, unsigned int index, struct wef
 
 	info->up = iface->ops->link_up(iface);
 	info->up_after = l->up_after;
-	/* The link event is handled by the next progress call. */
+	/* The next progress call will store this: the link has come up since the last one. */
 	if (info->up && !l->seen)
 		info->up_after =
 			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;

@@ -600,7 +600,7 @@ unsigned int roce_cq_poll(struct roce_iface *r)
  */
 
 #define LOOK_MIN_NS 50000u
-/* between two checks of the device's events, while requests are outstanding */
+/* ns between two checks of the device's events, while requests are outstanding */
 #define SLOW_BUSY_NS 20000000u
 
 /* ------------------------------------------------------------------ the channel */

@@ -25,9 +25,8 @@ struct roce_event {
 	STAILQ_ENTRY(roce_event) link;
 	enum ibv_event_type type;
 	uint32_t qpn; /* of a queue pair */
-	const void *
-		/* completion queue or shared receive queue: to be compared, never followed */
-		queue;
+	/* completion queue or shared receive queue: to be compared, never followed */
+	const void *queue;
 };
 
 struct roce_watch {

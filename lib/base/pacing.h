@@ -38,10 +38,11 @@
  * not counted.
  */
 
-#define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest span that counts */
-#define WEFT_RATE_TAU 8000000ull     /**< ns; see above */
-#define WEFT_RATE_MAX 8000000ull     /**< ns; longest time by which one span is weighted */
-#define WEFT_RATE_STALE 500000000ull /**< ns; see above */
+#define WEFT_RATE_SPAN 1000000ull /**< ns; shortest span that counts */
+#define WEFT_RATE_TAU 8000000ull  /**< ns; time constant of the estimate */
+#define WEFT_RATE_MAX 8000000ull  /**< ns; longest time by which one span is weighted */
+/** ns; age from which the estimate drifts to the nominal rate */
+#define WEFT_RATE_STALE 500000000ull
 
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */

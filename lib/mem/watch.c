@@ -171,8 +171,6 @@ bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range 
 
 /* ------------------------------------------------------------------ thread */
 
-/* Receives, by userfaultfd, events of watched memory that is unmapped, and notifies mem/cache.c. */
-
 /*
  * A child that does not exec has a copy of the descriptor as long as it runs. When the parent
  * closes its own, the copy would remain open, memory would remain watched, and a thread that unmaps

@@ -140,7 +140,8 @@ static inline void request_finish(struct weft_request *req, int status)
 {
 	WEFT_PROBE4(complete, req, status, req->tag, req->length);
 	req->status = status;
-	request_release(req); /* which may have been counted for the endpoint */
+	/* first: release() may need req->me, to count the end for its endpoint */
+	request_release(req);
 	request_settle(req);
 }
 

@@ -269,7 +269,7 @@ struct weft_request {
 					struct weft_mem *offered; /* WEFT_REQ_KEYS */
 				};
 			};
-		} send; /* remote memory, too */
+		} send; /* also of operations on remote memory */
 		struct {
 			/* rendezvous, while ACTIVE; NULL = the data comes in pieces */
 			struct weft_fetch *fetch;

@@ -272,7 +272,10 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 	return yes;
 }
 
-/* The common part: both ends keep a request, the receiver sends ATS; and d of proto/select.h. */
+/*
+ * The common part: an RTS announces, both ends keep a request, the receiver sends ATS. perf_diff
+ * reduces the whole.
+ */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)
 {

@@ -94,7 +94,7 @@ struct weft_pull_port {
 	uint32_t slack;  /**< time beyond the round trip, ns */
 	double rate;     /**< of the port, bytes/s */
 	double nominal;  /**< the first value of rate */
-	/* the current span, and the previous one */
+	/* the current span: its begin, and the bytes that have come in it */
 	uint64_t at, came;
 	/* the previous span: its length, 0 = there was none; bytes that came in it */
 	uint64_t before_ns, before_came;

@@ -92,7 +92,7 @@ static bool flush_lanes(struct weft_ep *ep)
 	bool all = true;
 	unsigned int i;
 
-	/* Messages of a lane that died go over another lane, before that is flushed. */
+	/* First other lanes send the messages of a lane that died; then those lanes are flushed. */
 	if (ep->lanes_closing || weft_msg_replaying(ep)) {
 		weft_ep_timer_at(ep, ep->worker->now + REPLAY_LOOK_NS);
 		return false;

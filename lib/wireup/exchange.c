@@ -328,8 +328,8 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /* ------------------------------------------------------------------ time */
 
 /*
- * The lane has the same timeout, and its message has the reason. But its clock does not count time
- * without polling, so its timeout may be later than ours. So query the lane for the reason now.
+ * The lane has this timeout, too, and its message names the reason. But its clock does not count
+ * time without polling, so it may expire later. So query the lane for the reason now.
  */
 static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
 {

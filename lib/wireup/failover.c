@@ -228,7 +228,7 @@ static void finish_lane(struct weft_ep *ep, unsigned int n, const struct weft_wi
 	ep->lanes_closing &= (uint16_t) ~(1u << n);
 	ep->lanes[n].lane_ep = NULL;
 	if (ep->wireup && ep->wireup->boot == lane_ep) {
-		/* lane 0, before all further lanes were attached */
+		/* it was lane 0, over which wire-up was attaching further lanes */
 		ep->wireup->boot = NULL;
 		ep->wireup->msg_type = 0;
 	}
@@ -390,7 +390,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l->looks = l->silent_checks = l->tries = 0;
 	at = weft_iface_suspect_at(ep->worker, ep->lanes[n].lane_ep->iface);
 	if (at == l->since)
-		check_lanes(ep, other_lanes(ep, n)); /* else the first check does */
+		check_lanes(ep, other_lanes(ep, n)); /* else the first check does, at l->look_at */
 	l->look_at = at + LOOK_NS;
 	weft_ep_timer_at(ep, l->look_at);
 }

@@ -165,12 +165,13 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 /* ------------------------------------------------------------------ lanes that die */
 
 enum weft_lane_life {
-	WEFT_LANE_USED,       /* or not attached yet */
-	WEFT_LANE_SUSPECTED,  /* it may be dead: check whether another lane is alive */
-	WEFT_LANE_CLOSING,    /* stopped here; the peer's receive state is not known */
-	WEFT_LANE_GONE,       /* this end has the peer's receive state; no connection */
-	WEFT_LANE_CONNECTING, /* its connection is being made again: leader; with LANE_LINK both */
-	WEFT_LANE_ATTACHING,  /* leader: ATTACH is sent */
+	WEFT_LANE_USED,      /* or not attached yet */
+	WEFT_LANE_SUSPECTED, /* it may be dead: check whether another lane is alive */
+	WEFT_LANE_CLOSING,   /* stopped here; the peer's receive state is not known */
+	WEFT_LANE_GONE,      /* this end has the peer's receive state; no connection */
+	/* a connection is being made again: at the leader, or with LANE_LINK at both ends */
+	WEFT_LANE_CONNECTING,
+	WEFT_LANE_ATTACHING, /* leader: ATTACH is sent */
 };
 
 struct weft_failover_lane {
