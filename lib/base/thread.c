@@ -111,11 +111,13 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* ------------------------------------------------------------------ a recursive lock */
 
-/* between two looks at the lock: each look takes the cache line from the owner */
+/* pauses between two looks at the lock: each look takes the cache line from the owner */
 #define LOOK_PAUSES 8u
-#define SPIN_LOOKS 60u     /* before a waiting thread sleeps: about 15 us */
-#define GIVE_WAY_LOOKS 24u /* at most: the waiting thread may sleep, or have no core */
-#define SLEEP_NS 1000000   /* at most: a release may miss that a thread goes to sleep */
+#define SPIN_LOOKS 60u /* looks before a waiting thread sleeps: about 15 us */
+/* the owner waits for at most this number: the waiting thread may sleep, or have no core */
+#define GIVE_WAY_LOOKS 24u
+/* of one sleep, at most: a release may not see that a thread goes to sleep */
+#define SLEEP_NS 1000000
 
 _Thread_local uint32_t weft_lock_thread;
 

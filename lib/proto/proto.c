@@ -314,8 +314,8 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
 	/*
-	 * Native reads leave both CPUs to the program, which is not in any time; and the sender has
-	 * already registered the memory.
+	 * Native reads leave both CPUs to the program, an advantage that the computed times do not
+	 * contain; and the sender has already registered the memory.
 	 */
 	if (key->op == WEFT_OP_RNDV_DATA && !(key->lacks & WEFT_NEEDS_NATIVE) &&
 	    weft_buf_class(key->buf) == WEFT_DT_CONTIG &&

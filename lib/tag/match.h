@@ -90,8 +90,8 @@ struct weft_match_source {
 	struct weft_match_recvs recvs; /**< all receives from this source only */
 	struct weft_match_msgs msgs;   /**< messages from this source, in arrival order */
 	/*
-	 * Receives from this source only: with the full mask, with others; and those that name its
-	 * channel
+	 * receives from this source only, with the full mask and with others: from any of its
+	 * channels; from one of them
 	 */
 	uint32_t num_exact, num_wild;
 	uint32_t from_exact, from_wild;

@@ -34,8 +34,8 @@ bool weft_capture_file_has_name(int fd, const char *name);
 int weft_capture_file_shift_names(const char *name, unsigned int files);
 
 /**
- * The offset from a platform's time to the time of day: of several readings the shortest, which was
- * not interrupted. Also in a signal handler.
+ * The offset from a platform's time to the time of day. Of several readings the shortest counts,
+ * since it was not interrupted. Also in a signal handler.
  */
 uint64_t weft_capture_offset(const struct weft_platform *pf);
 

@@ -521,8 +521,8 @@ static uint32_t first_window(const struct weft_cc *cc)
 }
 
 /*
- * The window that a delay leaves. A long path with few bytes, such as those of requests, does not
- * fill the queue. A window for what it carries would hold them back.
+ * The smallest window that a cut by delay leaves. A long path with few bytes under way (requests)
+ * does not fill the queue, and a window for these bytes alone would hold them back.
  */
 static uint32_t least_kept(const struct weft_cc *cc)
 {

@@ -90,8 +90,8 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 		small = d->base;
 	longer = d->base - small;
 	/*
-	 * Links as fast as the port share this time equally. A longer one is nearly all of one slow
-	 * link.
+	 * If this time is short enough, it is shared equally by HOPS links as fast as the port. A
+	 * longer one is nearly all that of one slow link.
 	 */
 	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
 		longer /= HOPS;

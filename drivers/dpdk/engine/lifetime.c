@@ -422,7 +422,10 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 #define HALF_FREE 32u  /* entries for peers without a proven address */
 #define HALF_SHARE 32u /* entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
-/* live_clock; several round trips: a live handshake has gone on by then */
+/*
+ * live_clock: an entry of this age is old. In the meantime a live handshake goes on, as this is
+ * several round trips
+ */
 #define HALF_OLD 100000000ull
 #define COOKIE_NS 8000000000ull
 

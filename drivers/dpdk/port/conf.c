@@ -400,8 +400,6 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Configuring a port: frames, offloads, queues, MTU, VLANs, and the real depth of its rings. */
-
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control does not see */
 
