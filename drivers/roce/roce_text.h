@@ -32,7 +32,6 @@ struct weft_roce_subnet {
 	uint8_t prefix; /**< of 128 bits; 0 = not given */
 };
 
-/** Is @p gid in @p net? */
 bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net);
 
 /**

@@ -88,7 +88,6 @@ int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_
 /** A GID as text: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */
 void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size);
 
-/** Is @p gid an IPv4-mapped address? */
 static inline bool weft_roce_gid_is_ipv4(const uint8_t gid[16])
 {
 	int i;

@@ -464,8 +464,6 @@ static void ud_disarm(struct weft_lane_iface *base)
 	roce_notify_taken(&ud_iface_of(base)->notify);
 }
 
-/* ------------------------------------------------------------------ opening */
-
 static const struct weft_lane_ops ud_ops = {
 	.am_short = ud_am_short,
 	.tx_flush = ud_tx_flush,

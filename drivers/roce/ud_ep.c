@@ -30,7 +30,6 @@ static uint64_t peer_key(const struct ud_iface *u, const uint8_t gid[16], uint32
 	return weft_siphash(&u->key, &key, sizeof(key));
 }
 
-/* Add a lane_ep to all lists and tables. */
 static void table_add(struct ud_lane_ep *lane_ep)
 {
 	struct ud_iface *u = lane_ep->u;
@@ -54,7 +53,6 @@ static void table_settled(struct ud_lane_ep *lane_ep)
 	LIST_REMOVE(lane_ep, resolving_link);
 }
 
-/* Remove a lane_ep from all lists and tables. */
 static void table_remove(struct ud_lane_ep *lane_ep)
 {
 	table_settled(lane_ep);

@@ -16,7 +16,6 @@ void weft_rate_init(struct weft_rate *r, double nominal)
 	r->rate = r->nominal;
 }
 
-/* Begin a new span. */
 static void begin_span(struct weft_rate *r)
 {
 	r->span = 0;

@@ -45,7 +45,6 @@ struct weft_reason {
 
 void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/** Append to the text. */
 void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

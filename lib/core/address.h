@@ -62,7 +62,6 @@ struct weft_worker;
 /** The address of a worker of this process. */
 void weft_address_of_worker(const struct weft_worker *w, struct weft_address *a);
 
-/** @return bytes of the packed address */
 size_t weft_address_size(const struct weft_address *a);
 
 /** Pack into @p buf of at least weft_address_size() bytes. @return bytes written */

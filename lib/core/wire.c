@@ -33,7 +33,6 @@ static int check_frag(const struct weft_wire_frag *f, size_t payload)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), payload);
 }
 
-/* Check a range of a message. */
 static int check_range(weft_le64 first, weft_le64 bytes)
 {
 	uint64_t offset = weft_get64(first), length = weft_get64(bytes);

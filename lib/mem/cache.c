@@ -151,7 +151,6 @@ static void table_insert(struct weft_regcache_table *t, struct weft_regcache_ent
 	list->num++;
 }
 
-/* Remove the entry at @p i. */
 static struct weft_regcache_entry *table_remove(struct weft_regcache_list *list, unsigned int i)
 {
 	struct weft_regcache_entry *e = list->entry[i];

@@ -76,11 +76,9 @@ struct weft_regcache_stats {
 
 void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
 
-/** As weft_mem_get(). */
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem);
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
-/** As weft_mem_put_dead(). */
 void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem);
 
 #endif /* WEFT_MEM_CACHE_H */

@@ -296,7 +296,6 @@ void weft_request_table_fini(struct weft_msg_worker *mw);
 /** No request is free: allocate a chunk of them. @return one of them; NULL = no memory */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
-/** The state of a send, as text. */
 const char *weft_send_state(const struct weft_request *req);
 /**
  * weft_request_ops.describe() of messages.

@@ -575,7 +575,6 @@ static inline void weft_request_give_back(struct weft_request *req)
 
 /* ------------------------------------------------------------------ protocols of an endpoint */
 
-/** Read the settings from the configuration. */
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
 			const struct weft_proto *const *protos);
 /**

@@ -594,7 +594,6 @@ int weft_plan_read_with(const struct weft_proto *const *protos, const struct wef
 	return 0;
 }
 
-/* Fill a plan from an endpoint that is up. */
 static void plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 {
 	const struct weft_ep *ep = me->ep;

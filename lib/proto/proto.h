@@ -285,7 +285,6 @@ static inline weft_buf weft_buf_make(unsigned int dt_class, size_t iovcnt, bool 
 	return (weft_buf)(buf + reg);
 }
 
-/** Datatype class: WEFT_DT_*. */
 static inline unsigned int weft_buf_class(weft_buf buf)
 {
 	return buf < WEFT_BUF_IOV_FEW   ? WEFT_DT_CONTIG

@@ -28,7 +28,6 @@ bool weft_rma_blocked(const struct weft_request *req);
 bool weft_rma_may_start(struct weft_request *req);
 /** Request that @p count messages are confirmed. */
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
-/** Send an RMA_FLUSH if one is due. */
 void weft_rma_flush_send(struct weft_msg_ep *me);
 void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
 /** A NAK has come: an RMA_FLUSHED may take effect now. */

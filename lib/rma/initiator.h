@@ -38,7 +38,6 @@ int weft_rma_amo_step(struct weft_request *req);
 void weft_rma_restart(struct weft_request *req);
 /** reset() of the protocols of RMA: an operation that has not begun may use another protocol. */
 int weft_rma_reset(struct weft_request *req);
-/** The header of a piece of a put. */
 struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
 /**
  * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.

@@ -19,7 +19,6 @@ struct weft_pull_range;
 void weft_rndv_pull_add(struct weft_fetch *f);
 /** Receiver: request more if there is room. @return pieces requested */
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
-/** Are bytes [off, off + len) inside one outstanding PULL? */
 bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
 /**
  * Bytes for which weft_rndv_pull_requested() is true have come, for the first time. @return true:

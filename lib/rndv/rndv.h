@@ -342,8 +342,6 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 /** Lanes of @p me for rendezvous that have native reads (@p put: writes). */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 
-/* ------------------------------------------------------------------ hooks */
-
 extern const struct weft_module weft_rndv_module;
 
 #endif /* WEFT_RNDV_H */

@@ -540,8 +540,6 @@ void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
 	weft_worker_unlock(worker);
 }
 
-/* ------------------------------------------------------------------ module */
-
 #define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
 
 /* ------------------------------------------------------------------ worker state */

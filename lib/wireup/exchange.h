@@ -25,7 +25,6 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
 
 /** Count and log a message that is dropped. */
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
-/** Refuse a REQ. */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
 /** Refuse a REQ with ESTALE: its number was used before. The reply contains a free number. */

@@ -29,7 +29,6 @@ static inline uint16_t weft_lane_next(uint16_t number)
 	return (uint16_t)(number + 1) ? (uint16_t)(number + 1) : 1;
 }
 
-/** Handle WEFT_LANE_EV_SUSPECT of lane @p n. */
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text);
 /** Handle LANE_DOWN, LANE_DOWN_ACK, LANE_SUSPECT or LANE_LINK, which came over lane @p from. */
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);

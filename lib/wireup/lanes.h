@@ -19,7 +19,6 @@ struct weft_records;
 struct weft_wireup_msg;
 struct weft_worker;
 
-/** Bind a connection as lane @p n. */
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends: messages may use it from now on. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);

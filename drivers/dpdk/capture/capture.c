@@ -146,15 +146,12 @@ static void register_once(void)
 				   "parameters");
 }
 
-/* Register the commands, once. Any thread. */
 static void register_commands(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, register_once);
 }
-
-/* ---- the captures of a process -------------------------------------------------------------- */
 
 /*
  * Protects all that follows. It is taken before the lock of a capture. Lanes take it only to open

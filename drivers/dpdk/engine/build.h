@@ -107,7 +107,6 @@ int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t d
 /* Send a probe of this size; 0: a small one. */
 void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
-/* Sends the acknowledgements that are due. */
 void raw_acks_send_due(struct raw_iface *iface);
 int raw_bye_send(struct raw_conn *c);
 /*

@@ -419,7 +419,6 @@ static inline bool raw_live_reports(const struct raw_live *live, uint64_t now)
 	return now >= live->suspect_next;
 }
 
-/** The connection is reported as suspect. */
 static inline void raw_live_reported(struct raw_live *live, uint64_t now)
 {
 	live->suspect_next = now + RAW_SUSPECT_AGAIN_NS;

@@ -152,7 +152,6 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
  */
 struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view *v,
 			       struct weft_frame_view *whole);
-/* The connection is over. */
 void raw_parts_forget(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_MTU_H */

@@ -122,7 +122,6 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 
 /* ---------------------------------------------------------------- READY */
 
-/* @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 {
 	weft_le16 port;

@@ -152,7 +152,6 @@ enum weft_rxwin_verdict {
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
 /** Free the ring. Without a hole the window may be used as before. */
 void weft_rxwin_free(struct weft_rxwin *w);
-/** The slow path of weft_rxwin_need(). */
 int weft_rxwin_alloc(struct weft_rxwin *w);
 
 /** a - b as a signed distance modulo 2^32. */
@@ -198,7 +197,6 @@ static inline int weft_rxwin_need(struct weft_rxwin *w, uint32_t seq)
 	return seq == w->next || w->bits ? 0 : weft_rxwin_alloc(w);
 }
 
-/** The slow path of weft_rxwin_mark(). */
 void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq);
 
 /**

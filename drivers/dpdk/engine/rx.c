@@ -741,7 +741,6 @@ static inline void prefetch_body(const struct rte_mbuf *m)
 		rte_prefetch0(p + off);
 }
 
-/* @return frames received */
 unsigned int raw_rx_poll(struct raw_iface *iface)
 {
 	struct weft_frame_port *port = iface->port;

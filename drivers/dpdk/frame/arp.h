@@ -172,7 +172,6 @@ uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip);
  */
 int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
 
-/** Is @p ip a static neighbour? */
 bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 
 /** Forget the MAC of @p ip, unless it is static: the peer is silent and may have moved. */

@@ -194,7 +194,6 @@ uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], u
 /** @param[out] bytes  room for WEFT_ENCAP_MAX */
 void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct weft_encap_addr *a);
 
-/** weft_encap_patch() for IPv6. */
 void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
 		       uint16_t src_port, uint16_t dst_port);
 

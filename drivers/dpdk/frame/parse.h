@@ -84,7 +84,6 @@ struct weft_rx_pattern {
 void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf,
 			  bool sealed);
 
-/** Does the port belong to this iface? */
 static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
 					  const struct weft_port_range *range)
 {

@@ -71,11 +71,9 @@ bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 /** Text such as "process 4711 (weft-perf)", "a process of another container". */
 void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size);
 
-/** The name of one end of a memif connection. */
 void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool abstract, bool server,
 			   unsigned int id);
 
-/** The name of a virtual device with its arguments. */
 void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const char *args);
 
 /* ---- devices -------------------------------------------------------------------------------- */

@@ -25,8 +25,6 @@
 #include "port/spread.h"
 #include "port/zcopy.h"
 
-/* ---- limits --------------------------------------------------------------------------------- */
-
 /*
  * The limits of a port. Capabilities report them for hardware. Virtual ports of DPDK 22.11 report
  * 1518 bytes, whatever they carry, so for them the device arguments and the source of the PMD
@@ -397,8 +395,6 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 			 PACKET_RX_OVERHEAD + MTU_LEAST + weft_port_l2(d->vlan), MTU_LEAST);
 	return rc;
 }
-
-/* ---- configuration -------------------------------------------------------------------------- */
 
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control does not see */

@@ -8,7 +8,6 @@
 
 #include "port/port.h"
 
-/** Is the kernel interface up and running? */
 bool weft_kernel_link_up(unsigned int if_index);
 /** Write why the interface has no link: the side that is down. */
 void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);

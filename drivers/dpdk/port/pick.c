@@ -275,8 +275,6 @@ static int candidates_find(const char *sys, int count, char *const *words, struc
 	return f.num;
 }
 
-/* ---- choice --------------------------------------------------------------------------------- */
-
 #define PATTERNS_MAX 16u
 
 /* ---- the launcher --------------------------------------------------------------------------- */

@@ -276,7 +276,6 @@ static bool is_same(int a, int b)
 	return !fstat(a, &one) && !fstat(b, &other) && one.st_ino == other.st_ino;
 }
 
-/* Is it a claim of an open port? */
 static bool is_open_with(int claim)
 {
 	const struct weft_port_dev *d;

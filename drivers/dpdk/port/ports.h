@@ -50,7 +50,6 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
  * kept until the process ends; a forked child has none. memif/ opens it.
  */
 
-/** Name of the resource that is a port of weft-switch. */
 #define WEFT_SWITCH_RESOURCE "switch"
 
 /** The port's grant from the switch: its addresses, and the frames that it receives. */

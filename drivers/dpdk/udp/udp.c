@@ -444,8 +444,6 @@ static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_le
 	return -EHOSTUNREACH;
 }
 
-/* ---- the port ------------------------------------------------------------------------------- */
-
 #define FRAME_BUFS_MIN (2 * WEFT_UDP_MSGS * WEFT_UDP_SEGS - 1u)
 
 #define LATENCY 12e-6      /* s, one way over a veth; measured for each connection */

@@ -290,7 +290,6 @@ static bool take_error(struct weft_udp *u, const struct weft_udp_sock *s)
 	return true;
 }
 
-/* @return number */
 static unsigned int take_errors(struct weft_udp *u, const struct weft_udp_sock *s)
 {
 	unsigned int n = 0;
