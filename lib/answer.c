@@ -30,10 +30,7 @@
 #include "dispatch.h"
 #include "weft.h"
 
-/*
- * Guards the list. The helper thread holds it while it waits for a worker's answer, so that the
- * worker stays.
- */
+/* Guards the list. Held while the helper thread waits for a worker's answer: the worker stays. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Serialises starting and ending the thread; taken before `lock`. */
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;

@@ -355,10 +355,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	}
 	ctx->tables = &weft_tables;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
-	/*
-	 * Recursive: a lane that is closed under the lock ends requests, which release
-	 * registrations.
-	 */
+	/* Recursive: a lane closed under the lock ends requests, which release registrations. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ctx->lock, &attr);
@@ -432,9 +429,7 @@ void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsign
 /* The table of drivers: those of this build, and those that a program has added. */
 
 #if WEFT_HAVE_DPDK
-/*
- * Weak: the library links, and has no raw lanes, while the driver's sources are not in the build.
- */
+/* Weak: the library links without the driver's sources, and then has no raw lanes. */
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
 extern const struct weft_lane_driver weft_udp_driver __attribute__((weak));
 #pragma weak weft_capture_messages
@@ -550,10 +545,7 @@ int weft_lane_driver_add(const struct weft_lane_driver *driver)
 {
 	int rc;
 
-	/*
-	 * The number is checked first: the members of another version may lie elsewhere in the
-	 * struct.
-	 */
+	/* The number first: members of another version may lie elsewhere in the struct. */
 	if (driver && driver->abi != WEFT_LANE_ABI)
 		return -EPROTONOSUPPORT;
 	if (!driver || !driver->query || !driver->open || !name_is_good(driver->name))

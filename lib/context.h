@@ -20,10 +20,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 			   const struct weft_lane_driver *const *drivers,
 			   struct weft_context **ctx);
 
-/**
- * All drivers of this build and those that were added, NULL-terminated. @return to be freed; NULL =
- * no memory
- */
+/** All drivers, also those added, NULL-terminated. @return to be freed; NULL = no memory */
 const struct weft_lane_driver **weft_drivers_list(void);
 
 /**

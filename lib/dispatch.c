@@ -136,10 +136,7 @@ unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct w
 	return weft_tag_recv_batch(ep->msg, lane_ep->index, msgs, num);
 }
 
-/*
- * As recv_by_id(), while another process can change the payload. The general way also reports what
- * is malformed.
- */
+/* As recv_by_id(), which also reports what is malformed, for a payload that may change. */
 bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const void *head,
 			       size_t head_len, const void *shared, size_t length)
 {

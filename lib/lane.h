@@ -211,10 +211,7 @@ struct weft_lane_comp {
 typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, size_t length,
 				  struct weft_lane_comp *comp);
 
-/**
- * The key of an endpoint's further connections: weft_lane_ops.ep_export(). In memory of
- * base/secret.h.
- */
+/** The key of an endpoint's further connections: ep_export(). In memory of base/secret.h. */
 struct weft_lane_key {
 	const struct weft_lane_ops *ops; /**< of the lane_ep that it is from */
 	uint64_t bytes[16];              /**< the driver's */
@@ -287,9 +284,7 @@ typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had,
 /** Arguments of the protocol layer for opening an iface. */
 struct weft_lane_open {
 	const char *resource; /**< name as query() gave it, e.g. "0" or "net_memif0" */
-	/**
-	 * rest of the WEFT_LANES item after the resource, e.g. "ip=10.0.0.1/24,mtu=9000"; "" = none
-	 */
+	/** rest of the WEFT_LANES item, e.g. "ip=10.0.0.1/24,mtu=9000"; "" = none */
 	const char *options;
 	/** random, non-zero; part of the iface's identity on the wire */
 	uint64_t worker_id;
@@ -564,25 +559,16 @@ struct weft_lane_ops {
 	void (*beat)(struct weft_lane_iface *iface);
 
 	/* ---- cold */
-	/**
-	 * Write attr.dev_addr_len bytes: everything a peer needs to reach this iface;
-	 * little-endian.
-	 */
+	/** Write attr.dev_addr_len bytes, little-endian, by which peers reach the iface. */
 	void (*get_address)(struct weft_lane_iface *iface, void *buf);
-	/**
-	 * Is a peer's address reachable from here? @return 0, or a negative error with the reason
-	 * in @p why
-	 */
+	/** Can a peer's address be reached? @return 0, or a negative error with @p why */
 	int (*is_reachable)(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 			    size_t why_len);
 	/** Address bytes (of any iface of this driver) as text. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
 	/** Is there a link now? Drivers that can detect changes report them by events, too. */
 	bool (*link_up)(struct weft_lane_iface *iface);
-	/**
-	 * Optional: message text with the reason why there is no link, and the remedy; "" = not
-	 * known.
-	 */
+	/** Optional: text: why there is no link, and the remedy; "" = not known. */
 	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
 	 * Optional (NULL = nothing is measured): results of measurements, once the lane_ep is up.
@@ -632,18 +618,12 @@ struct weft_lane_iface {
 	bool quiet;
 	/** driver: "dpdk:0". The texts of this struct and of attr are the driver's until close() */
 	const char *name;
-	/**
-	 * driver: how the iface was set up, and why, human-readable: which address by which rule.
-	 * NULL = no text
-	 */
+	/** driver: text: how the iface was set up, and by which rule. NULL = none */
 	const char *note;
 	struct weft_lane_attr attr;
 };
 
-/**
- * Base of a lane ep; the driver embeds it as its first member. The protocol layer reads and writes
- * only these.
- */
+/** Base of a lane ep, the driver's first member. The protocol layer uses only these. */
 struct weft_lane_ep {
 	struct weft_lane_iface *iface;   /**< driver */
 	const struct weft_lane_ops *ops; /**< = iface->ops, for one load less on the hot path */
@@ -682,9 +662,7 @@ struct weft_lane_resource {
 /** Receives a resource from query(). The callback copies the texts. @return 0 or -ENOMEM */
 typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource *resource);
 
-/**
- * A driver. lib/context.c has the table of Weft's own drivers. (Paths are those of the sources.)
- */
+/** A driver. lib/context.c has the table of Weft's own ones. (Paths are those of the sources.) */
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "udp", "roce", "roce_ud", "shm", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
@@ -738,10 +716,7 @@ struct weft_lane_driver {
 	const struct weft_lane_boot_ops *boot; /**< optional */
 	/** Names of the options of open(), comma-separated, for error messages. */
 	const char *options;
-	/**
-	 * Optional: descriptions of what counters() reports; the table ends with a name that is
-	 * NULL.
-	 */
+	/** Optional: descriptions of what counters() reports, up to a NULL name. */
 	const struct weft_lane_counter *counters;
 };
 

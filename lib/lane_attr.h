@@ -76,9 +76,7 @@ enum weft_lane_link {
 	 * an interface of the kernel or an RDMA device, started before: a warning at once
 	 */
 	WEFT_LANE_LINK_HOST,
-	/**
-	 * a NIC that the driver has started: the link may take #WEFT_LANE_LINK_WAIT_NS to come up
-	 */
+	/** a NIC that the driver has started: no warning for #WEFT_LANE_LINK_WAIT_NS */
 	WEFT_LANE_LINK_NIC,
 };
 /** Time for which a #WEFT_LANE_LINK_NIC without link causes no warning. */
@@ -111,17 +109,12 @@ struct weft_lane_attr {
 	size_t max_get;           /**< bytes of one get_zcopy() */
 	size_t max_put;           /**< bytes of one put_zcopy() */
 	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */
-	/**
-	 * bytes that ep_get_address() writes; <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP
-	 */
+	/** bytes of ep_get_address(), <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP */
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	/** identity of the card/port: equal strings = the same hardware; NULL = the iface's own */
 	const char *device;
-	/**
-	 * registration domain: registrations are shared inside one; NULL = this iface registers
-	 * nothing
-	 */
+	/** registration domain, which shares registrations; NULL = this iface registers nothing */
 	const char *domain;
 	enum weft_lane_link link;
 	/**
@@ -207,10 +200,7 @@ struct weft_lane_conf {
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
 
-/**
- * Congestion control of raw lanes, in the order of WEFT_CC's words. Each has a line here and a
- * file.
- */
+/** Congestion control of raw lanes, in the order of WEFT_CC's words: a line and a file for each. */
 #define WEFT_CC_LIST(X) \
 	X(FIXED, fixed) \
 	X(DELAY, delay)

@@ -240,9 +240,7 @@ static void report_endpoints(void *arg, void (*cb)(const char *text, void *arg),
 			tx += ep->lane_info[i].tx_bytes;
 			rx += ep->lane_info[i].rx_bytes;
 		}
-		/*
-		 * The name is cut so that the numbers fit into the 127 bytes of DPDK's telemetry.
-		 */
+		/* The name is cut: DPDK's telemetry has 127 bytes, for the numbers, too. */
 		snprintf(text, sizeof(text),
 			 "to %.20s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
 			 " bytes sent, %" PRIu64 " received",

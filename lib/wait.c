@@ -158,10 +158,7 @@ static _Thread_local struct seen {
 	uint64_t id, handled;
 } seen[SEEN_WORKERS];
 
-/*
- * A worker without a record counts as one with unseen events, which costs one needless check.
- * Worker locked.
- */
+/* Without a record, a worker counts as one with unseen events: one needless check. Locked. */
 static struct seen *seen_of(const struct weft_worker *w)
 {
 	static _Thread_local unsigned int next;
@@ -175,10 +172,7 @@ static struct seen *seen_of(const struct weft_worker *w)
 	return &seen[i];
 }
 
-/*
- * Has the worker handled events that this thread has not seen? They count as seen afterwards.
- * Worker locked.
- */
+/* Has the worker handled events that this thread has not seen? They count as seen then. Locked. */
 static bool others_have(struct weft_worker *w)
 {
 	struct seen *s;

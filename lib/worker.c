@@ -83,10 +83,7 @@ static void left_out(struct weft_worker *w, const struct weft_lane_driver *drive
 	weft_rails_missing(w, name, why);
 }
 
-/*
- * Message records for captures, if captures cannot see the lane's frames. The loopback is not
- * captured.
- */
+/* Message records for captures of lanes whose frames these do not see; not of the loopback. */
 static void open_tap(struct weft_worker *w, struct weft_lane_iface *iface)
 {
 	const struct weft_lane_tap_ops *ops = weft_drivers_tap();
@@ -514,10 +511,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 
 	weft_worker_lock(w);
 	if (__builtin_expect(w->in_progress || weft_dt_calls, 0)) {
-		/*
-		 * Inside a callback: callers on the stack are in the middle of changing lanes and
-		 * queues.
-		 */
+		/* Inside a callback: callers on the stack are changing lanes and queues. */
 		weft_worker_unlock(w);
 		return 0;
 	}
@@ -645,8 +639,7 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	f->left = 1;
 	LIST_FOREACH(ep, &w->eps, entry) {
 		/*
-		 * The error callback has reported a failed endpoint. The close of an endpoint
-		 * flushes it.
+		 * The error callback has reported failed ones. The close of an endpoint flushes it.
 		 */
 		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
 			continue;

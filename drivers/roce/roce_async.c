@@ -54,10 +54,7 @@ static bool is_port_event(enum ibv_event_type type)
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-/*
- * Queue a copy of @p event for each iface that it may concern. Each iface finds its own queue pairs
- * by number.
- */
+/* Queue a copy of @p event for each iface that it may concern; ifaces know their queue pairs. */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {
 	struct roce_watch *w;
@@ -91,9 +88,7 @@ void roce_watch_poll(struct roce_dev *dev)
 		return; /* another worker reads them */
 	while (ibv_get_async_event(dev->ctx, &event) == 0) {
 		hand_out(dev, &event);
-		/*
-		 * Until the acknowledgement, a queue pair that the event names can't be destroyed.
-		 */
+		/* Until the acknowledgement, the event's queue pair can't be destroyed. */
 		ibv_ack_async_event(&event);
 	}
 	pthread_mutex_unlock(&dev->lock);

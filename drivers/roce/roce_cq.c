@@ -77,10 +77,7 @@ static uint32_t post_buffers(struct roce_iface *r, uint32_t n)
 			.length = (uint32_t)r->rx_pool.size,
 			.lkey = buf[i]->lkey,
 		};
-		/*
-		 * Bit 0 distinguishes receives from sends in failed completions, which have no
-		 * opcode.
-		 */
+		/* Bit 0 is set for receives: failed completions have no opcode. */
 		wr[i] = (struct ibv_recv_wr){
 			.wr_id = (uintptr_t)buf[i] | 1,
 			.next = &wr[i + 1],
@@ -526,9 +523,7 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		chan->received = true;
 		note_answer(chan, n);
 		complete_requests(chan, n, 0);
-		/*
-		 * Requests that the device refused follow the last of these, without completions.
-		 */
+		/* Requests that the device refused follow these, without completions. */
 		if (__builtin_expect(chan->lost, 0) && lane_ep->state >= ROCE_FAILED)
 			roce_chan_abandon(chan, chan->lost_from);
 		return;

@@ -130,10 +130,7 @@ struct weft_mem_lane {
 	struct ibv_mr *mr;
 	uintptr_t start;
 	size_t length;
-	/*
-	 * the device's address of the first byte (roce_iova()), so that no virtual address is on
-	 * the wire
-	 */
+	/* device's address of the first byte (roce_iova()): no virtual one is on the wire */
 	uint64_t iova;
 };
 

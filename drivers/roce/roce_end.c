@@ -311,10 +311,7 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 		struct roce_chan *chan = lane_ep->chans[i];
 		uint32_t n = chan->sq.head - chan->sq.posted;
 
-		/*
-		 * The last message that is still here gets the flag that requests its count at
-		 * once.
-		 */
+		/* The last message that is still here requests its count at once. */
 		if (n > 0 && chan->wr[n - 1].opcode == IBV_WR_SEND_WITH_IMM)
 			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ACK_REQ;
 		f->sent[i] = chan->credit.sent;
@@ -359,9 +356,7 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 {
 	bool up = lane_ep->state == ROCE_UP;
 
-	/*
-	 * Queue pairs that have given up do not recover, so this is no mere silence (-ETIMEDOUT).
-	 */
+	/* Queue pairs that have given up do not recover: this is no mere silence (-ETIMEDOUT). */
 	if (up)
 		lane_suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
 	if (!up || lane_ep->state == ROCE_UP)

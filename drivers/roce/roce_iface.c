@@ -368,10 +368,7 @@ static void roce_close(struct weft_lane_iface *base)
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
-		/*
-		 * The time starts when the thread has finished with the queue pairs; the kernel
-		 * limits that.
-		 */
+		/* The time starts when the thread, which the kernel limits, has finished. */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
 		/* On a core with busy processes each yield costs their time slices. */

@@ -258,10 +258,7 @@ static inline bool weft_roce_sq_ring(const struct weft_roce_sq *sq, bool idle)
 	return idle || sq->head - sq->posted >= WEFT_ROCE_BATCH;
 }
 
-/**
- * A completion of request @p at has arrived. @return the number of requests that it completes; 0 =
- * it is invalid
- */
+/** Request @p at has completed. @return the number of requests that completes; 0 = it is invalid */
 static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint32_t at)
 {
 	uint32_t n = at + 1 - sq->tail;
@@ -376,9 +373,7 @@ struct weft_roce_close {
 	uint64_t give_up;  /**< the device gives up */
 	uint64_t acked_at; /**< all own requests have completed */
 	uint64_t seen_at;  /**< BYE of the peer arrived */
-	/**
-	 * a message, count or acknowledgement of the peer has arrived; or messages were sent to it
-	 */
+	/** a message, count or acknowledgement of the peer came, or messages were sent to it */
 	bool received;
 };
 

@@ -37,9 +37,7 @@
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
-/*
- * RETRYs use at most UD_TX - UD_TX_KEPT of the requests: any sender can cause RETRYs without limit
- */
+/* RETRYs use at most UD_TX - UD_TX_KEPT of the requests: senders cause RETRYs without limit */
 #define UD_TX_KEPT 64
 #define UD_PASSIVE_MAX 1024       /* connections that peers have begun */
 #define UD_PASSIVE_SHARE 512      /* of one host */

@@ -19,10 +19,7 @@ void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, si
 /** A RETRY has arrived. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 
-/**
- * Find the connection of a datagram; its source must be the peer of the connection. @return NULL =
- * none
- */
+/** Find the connection of a datagram, whose source must be its peer. @return NULL = none */
 struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
 				uint32_t src_qpn);
 

@@ -214,10 +214,7 @@ static void deliver(struct self_iface *s, struct self_msg *m)
 		s->num_kept++;
 	else
 		weft_mpool_put(&s->pool, m);
-	/*
-	 * A delivered message is acknowledged, even if a callback, including this one, destroys the
-	 * lane_ep.
-	 */
+	/* A delivered message is acknowledged, even if a callback destroys the lane_ep. */
 	if (comp)
 		comp->done(comp, 0);
 	lane_ep->delivering = false;

@@ -108,10 +108,7 @@ static void lane_bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
 		shm_table_remove(lane_ep);
-		/*
-		 * Publish the last position for the peer, which has no effect if the peer has
-		 * ended.
-		 */
+		/* Publish the last position; no effect if the peer has ended. */
 		shm_rx_publish(&lane_ep->rx);
 		atomic_store_explicit(&lane_ep->tx.dir->ctl.closed, 1, memory_order_release);
 	} else {
@@ -122,9 +119,7 @@ static void lane_bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 	lane_ep->state = SHM_DEAD;
 	lane_ep->status = status;
 	lane_ep->base.up = false;
-	/*
-	 * A forked child may have the socket, too, so close() alone would not end the connection.
-	 */
+	/* A forked child may have the socket, too: close() alone would not end the connection. */
 	if (lane_ep->sock.fd >= 0)
 		shutdown(lane_ep->sock.fd, SHUT_RDWR);
 	unwatch_socket(s, lane_ep);

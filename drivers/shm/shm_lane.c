@@ -237,9 +237,7 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 			 options);
 		return -EINVAL;
 	}
-	/*
-	 * Without this flag the lane is used like one of a network: with others, and in stripes.
-	 */
+	/* Without this flag the lane is used like a network's: with others, and in stripes. */
 	s->base.attr.features &= ~WEFT_LANE_F_HOST;
 	return 0;
 }

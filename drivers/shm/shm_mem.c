@@ -199,9 +199,7 @@ int shm_reg_open(const struct weft_platform *platform, int *fd)
 
 	pthread_once(&once, register_atfork);
 	pthread_mutex_lock(&lock);
-	/*
-	 * A copy of the process made without fork() still has the descriptor number: do not use it.
-	 */
+	/* A copy of the process made without fork() has the descriptor number: do not use it. */
 	if (own.users > 0 && own.pid != getpid())
 		own.users = 0;
 	rc = own.users == 0 ? fork_error : 0;

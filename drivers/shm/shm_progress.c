@@ -233,10 +233,7 @@ static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 
 static void deliver_short(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
 {
-	/*
-	 * Upper layers validate a private copy, which the peer cannot change. Mostly it is one
-	 * line.
-	 */
+	/* Upper layers validate a private copy, which the peer cannot change: mostly a line. */
 	if (r->length <= SHM_LINE - 8)
 		memcpy(s->copy, r->data, SHM_LINE - 8);
 	else

@@ -29,10 +29,7 @@ bool shm_native_works(const struct shm_iface *s);
  * @return bytes/s; 0 = unknown
  */
 double shm_native_rate(void);
-/**
- * Has @p hello been sent by the process with the PID that the kernel reports, and can its memory be
- * read?
- */
+/** Was @p hello sent by the process whose PID the kernel reports, and is its memory readable? */
 bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
 int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
 		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,

@@ -38,10 +38,7 @@ struct weft_am {
 	LIST_HEAD(, weft_am_data) kept; /* messages that handlers retain */
 };
 
-/**
- * A message that is out of order or incomplete, that its handler may retain, or whose payload is at
- * the sender.
- */
+/** A message out of order or incomplete, or retained by its handler, or with data at the sender. */
 struct weft_am_data {
 	struct weft_table_node by_seq; /* while it is in `ahead` */
 	/* worker's and endpoint's list, while it is retained */

@@ -50,10 +50,7 @@ static inline void weft_copy(void *to, const void *from, size_t n)
 
 /* ------------------------------------------------------------------ parameter structs */
 
-/*
- * Parameter structs of calls. Their first member `size` identifies the version that the caller was
- * compiled with.
- */
+/* Parameter structs of calls. The first member `size` identifies the version of the caller. */
 
 /**
  * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes. Fields

@@ -15,9 +15,7 @@ struct chunk {
 	size_t bytes;
 };
 
-/*
- * Chunks double up to this many bytes: a burst costs few allocations, a quiet pool little memory.
- */
+/* Chunks double up to this many bytes: a burst costs few allocations, a quiet pool little. */
 #define CHUNK_MAX_BYTES ((size_t)1 << 20)
 
 void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max)
@@ -284,10 +282,7 @@ struct place {
 	uint32_t b, i;
 };
 
-/*
- * Two neighbour blocks together have more than half a block of intervals, which bounds the number
- * of blocks.
- */
+/* Two neighbour blocks are together more than half full, which bounds the number of blocks. */
 static_assert(WEFT_IVAL_MAX / (WEFT_IVAL_BLOCK / 4) < UINT16_MAX, "blocks are counted in 16 bits");
 
 void weft_ivals_fini(struct weft_ivals *s)
@@ -518,9 +513,7 @@ static int add_in_blocks(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 	struct weft_ival *v = at(s, p), *next;
 
 	if (v && v->hi == lo) {
-		/*
-		 * The found interval only ends where the new one begins: check the next one, too.
-		 */
+		/* The found interval only ends where the new one begins: check the next, too. */
 		q = next_place(s, p);
 		next = at(s, q);
 		if (next && next->lo < hi)

@@ -253,16 +253,10 @@ const struct weft_ival *weft_ivals_next(const struct weft_ivals *s, struct weft_
 
 #define WEFT_CRC32C_INIT 0xffffffffu
 
-/**
- * Continue a CRC. Start with WEFT_CRC32C_INIT; the value on the wire is the complement of the last
- * result.
- */
+/** Continue a CRC from WEFT_CRC32C_INIT; the wire has the complement of the last result. */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len);
 
-/**
- * The value for the wire of @p length bytes. The 4 bytes at offset @p at are its field and count as
- * 0.
- */
+/** The wire's value for @p length bytes, of which the 4 at offset @p at, its field, count as 0. */
 uint32_t weft_crc32c_of(const void *data, size_t length, size_t at);
 
 /* ------------------------------------------------------------------ SipHash */

@@ -270,10 +270,7 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-/*
- * A hash of the kernel's boot id: addresses are sent to other hosts, which need not learn the id
- * itself.
- */
+/* A hash of the kernel's boot id: other hosts get addresses, and need not learn the id itself. */
 static uint64_t host_id(void *arg)
 {
 	static const struct weft_siphash_key key = {0x7765667420686f73ull, 0x7420696420303031ull};
@@ -353,10 +350,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 {
 	double bw;
 
-	/*
-	 * A replaced platform has its own time, and its measurement must not be used with other
-	 * platforms.
-	 */
+	/* A replaced platform has its own time: its measurement is not for others. */
 	if (!platform || platform->now != weft_platform_host.now)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&copy_bw_lock);

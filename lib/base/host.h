@@ -28,9 +28,7 @@ extern const struct weft_platform weft_platform_host;
 
 /* ------------------------------------------------------------------ copy rate */
 
-/*
- * Copy rate of a CPU of this machine, for the model (proto/proto.h).
- */
+/* Copy rate of a CPU of this machine, for the model (proto/proto.h). */
 
 /** Used where nothing can be measured: the simulator's clock does not advance during a copy. */
 #define WEFT_BCOPY_BW_DEFAULT 7e9

@@ -23,10 +23,7 @@
 #include "weft_build.h"
 #include "weft_vcs.h"
 
-/*
- * The log stamps lines with wall-clock time. Only people read it, so it does not use the platform's
- * clock.
- */
+/* Lines have wall-clock time. Only people read it, so it does not use the platform's clock. */
 
 int weft_log_level = WEFT_LOG_WARN;
 

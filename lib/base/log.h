@@ -20,10 +20,7 @@
 #include "weft.h"
 #include "weft_build.h"
 
-/**
- * Lines of this level and below are written. Read without a lock: a concurrent change costs at most
- * a line.
- */
+/** Lines of this level and below are written. Read without a lock: a change may miss a line. */
 extern int weft_log_level;
 
 /**
@@ -34,10 +31,7 @@ extern int weft_log_level;
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 
-/**
- * Write text of several lines unchanged, whatever the level: for output that the user has
- * requested.
- */
+/** Write text of several lines unchanged, at any level: output that the user has requested. */
 void weft_log_block(const char *text, size_t length);
 
 /** Write a line. NULL as its source means the process as a whole. */

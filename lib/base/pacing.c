@@ -4,10 +4,7 @@
 
 /* ------------------------------------------------------------------ measured rate of a lane */
 
-/*
- * Lower bound of the estimate, as a share of the nominal rate: a slower lane would never be tried
- * again.
- */
+/* Least estimate, as a share of the nominal rate: a slower lane would never be tried again. */
 #define FLOOR (1.0 / 1024)
 
 void weft_rate_init(struct weft_rate *r, double nominal)
@@ -207,9 +204,7 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
 
 /* ------------------------------------------------------------------ the pool of credit */
 
-/*
- * The limit divided by this is a window's floor; the quarter of the limit is reserved for floors.
- */
+/* The limit divided by this is a window's floor; a quarter of the limit is kept for floors. */
 #define FLOOR_PART 2048
 #define RESERVE_PART 4
 /* A new peer gets at most the remaining pool divided by this, in addition to its floor. */

@@ -142,10 +142,7 @@ static inline void weft_share_init(struct weft_share *s, uint64_t limit)
 
 /** Is there room below the limit? If not, the call first searches for stalled peers. */
 bool weft_share_free(struct weft_share *s, uint64_t now);
-/**
- * May @p u get a request now? It may exceed the limit by a small request if it has nothing
- * outstanding.
- */
+/** May @p u get a request now? A small one beyond the limit, if it has nothing outstanding. */
 bool weft_share_room(struct weft_share *s, const struct weft_share_user *u, uint64_t now);
 /** @p n were requested from the peer. */
 void weft_share_take(struct weft_share *s, struct weft_share_user *u, uint64_t n, uint64_t now);
@@ -173,16 +170,12 @@ void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n
 struct weft_backoff {
 	uint64_t until; /**< ns: no attempt before */
 	uint64_t wait;  /**< ns: last waiting time; 0 = nothing has failed */
-	/**
-	 * bytes: smallest total that was refused since the last success, registered bytes included
-	 */
+	/** bytes: least total that was refused since the last success, with registered bytes */
 	size_t total;
 	int err; /**< error of the failure */
 };
 
-/**
- * Would other memory of the same size get the same error? EPERM means a limit of 0 locked bytes.
- */
+/** Would other memory of this size get the same error? EPERM means a limit of 0 locked bytes. */
 static inline bool weft_backoff_is_shortage(int err)
 {
 	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;

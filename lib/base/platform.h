@@ -18,10 +18,7 @@ struct weft_platform {
 	 * message.
 	 */
 	uint64_t (*now)(void *arg);
-	/**
-	 * Fill with unpredictable bytes (keys, epochs, ids). Set-up paths only. @return 0 or a
-	 * negative error
-	 */
+	/** Fill with unpredictable bytes. Set-up paths only. @return 0 or a negative error */
 	int (*random)(void *arg, void *buf, size_t len);
 	/** Number of the running system, the same in all its processes; NULL or 0 = not known. */
 	uint64_t (*host_id)(void *arg);

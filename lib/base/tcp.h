@@ -75,10 +75,7 @@ int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size,
 
 /** What a client gets for its greeting. */
 struct weft_tcp_answer {
-	/**
-	 * sent before the connection ends or is taken; in `owned`, or must stay until the server is
-	 * closed
-	 */
+	/** sent before the connection ends or is taken; `owned`, or outlives the server */
 	const void *reply;
 	size_t length; /**< 0: there is no reply */
 	void *owned;   /**< of this client alone: the server calls free(), also when it closes */

@@ -110,9 +110,7 @@ size_t weft_json_end(struct weft_json *j);
  * and the expected form.
  */
 
-/**
- * One "name=value" of the text, and the buffer for an error message. Neither text is terminated.
- */
+/** One "name=value" of the text, and the buffer for an error message. No text is terminated. */
 struct weft_opt {
 	const char *key, *value;
 	size_t key_len, value_len;

@@ -531,10 +531,7 @@ static void take_fds(struct msghdr *msg, int *fds, unsigned int num)
 
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num)
 {
-	/*
-	 * The kernel passes as many descriptors as there is room for, and closes the others in this
-	 * thread.
-	 */
+	/* The kernel passes as many descriptors as there is room for, and closes others here. */
 	union {
 		char bytes[CMSG_SPACE(WITH_ONE_MESSAGE * sizeof(int)) +
 			   CMSG_SPACE(sizeof(struct ucred))];

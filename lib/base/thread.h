@@ -172,10 +172,7 @@ int weft_blocking_run(void (*run)(void *arg), void *arg);
  */
 int weft_blocking_run_long(void (*run)(void *arg), void *arg);
 
-/**
- * @return calls of weft_blocking_run() that have not returned, those in the queue included. Any
- *   thread.
- */
+/** @return calls of weft_blocking_run() that run or are in the queue. Any thread. */
 unsigned int weft_blocking_pending(void);
 
 /** Send the signal to each thread whose call was already under way at the last interrupt. */

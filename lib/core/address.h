@@ -80,10 +80,7 @@ uint64_t weft_address_identity(const struct weft_address *a, const struct weft_s
  */
 uint64_t weft_address_digest(const struct weft_address *a);
 
-/**
- * Identity of interface @p index of a worker with this id and secret, as its lanes use it on the
- * wire.
- */
+/** Identity on the wire of interface @p index of a worker with this id and secret. */
 uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 
 /** Put the checksum into an address whose bytes were changed (tests, fuzzers). */

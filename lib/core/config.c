@@ -42,9 +42,7 @@ const struct weft_option *weft_option_find(const char *name)
 
 #define WORD_MAX 40
 
-/*
- * Levenshtein distance, without regard to case. Words longer than WORD_MAX are far from everything.
- */
+/* Levenshtein distance, without regard to case. Words above WORD_MAX are far from everything. */
 static unsigned int distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned int row[WORD_MAX + 1], i, j, diag, up;

@@ -48,10 +48,7 @@ enum weft_seal_word {
 	WEFT_SEAL_WORD_ENCRYPT,
 };
 
-/**
- * The configuration that a context runs with. Strings are never NULL, except lane.capture when
- * unset.
- */
+/** The configuration of a context. Strings are never NULL, except lane.capture when unset. */
 struct weft_conf {
 	/* connections */
 	const char *file;        /**< WEFT_CONFIG: "" = none, "off" = no file at all */
@@ -70,26 +67,17 @@ struct weft_conf {
 	bool thread_multi;
 	/** WEFT_HEARTBEAT: ns without progress until peers get a heartbeat; 0 = never */
 	uint64_t heartbeat_ns;
-	/**
-	 * WEFT_MAX_UNCLAIMED_EPS: endpoints per worker that peers made and the program has not
-	 * claimed
-	 */
+	/** WEFT_MAX_UNCLAIMED_EPS: a worker's endpoints of peers, not claimed here */
 	unsigned int max_passive_eps;
 
 	/* messages */
 	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, _MODEL; _INF = never */
 	size_t rndv_thresh;
-	/**
-	 * rndv_perf_diff of a profile: percent by which rendezvous may be slower and still be
-	 * chosen, 0..100
-	 */
+	/** rndv_perf_diff of a profile: percent by which rendezvous may be slower, 0..100 */
 	double rndv_perf_diff;
 	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
 	double bcopy_bw;
-	/**
-	 * zcopy_thresh of a profile: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF =
-	 * never
-	 */
+	/** zcopy_thresh of a profile: eager zcopy from this size; WEFT_CONF_AUTO, _INF = never */
 	size_t zcopy_thresh;
 	unsigned int reg_cache; /* enum weft_regcache_mode */
 	unsigned int reg_cache_entries;
@@ -106,9 +94,7 @@ struct weft_conf {
 	size_t min_chunk;
 	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
 	bool proto_info;
-	/**
-	 * WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, in addition to 4 KiB per peer
-	 */
+	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, beyond 4 KiB per peer */
 	size_t unexp_limit;
 	/**
 	 * WEFT_UNEXP_MEMORY: memory of a worker for unexpected messages beyond unexp_limit;
@@ -117,10 +103,7 @@ struct weft_conf {
 	size_t unexp_memory;
 	/** WEFT_EAGER_CREDIT: eager payload that one peer may have in flight and unmatched */
 	size_t eager_credit;
-	/**
-	 * WEFT_SEQ_START: first message sequence of every endpoint (for wrap tests); same at both
-	 * ends
-	 */
+	/** WEFT_SEQ_START: first sequence of every endpoint, same at both ends (wrap tests) */
 	uint32_t seq_start;
 	/** WEFT_ATOMIC_MODE: 0 cpu; 1 device: only lanes with native atomics execute atomics */
 	unsigned int atomic_device;

@@ -206,10 +206,7 @@ static void cut_blanks(char *s)
 	s[n] = '\0';
 }
 
-/*
- * Cut a value without quotes before its comment. In front of @p value there is at least a '=', so
- * p[-1] exists.
- */
+/* Cut a value without quotes before its comment. There is a '=' in front, so p[-1] exists. */
 static void read_plain(char *value)
 {
 	char *p;

@@ -106,10 +106,7 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 		attr->reg_cost = n->reg_cost;
 }
 
-/*
- * Take "name=value" of @p len characters if it is one of these numbers. @return 1 taken, 0 no,
- * -EINVAL
- */
+/* Take "name=value" of @p len characters if it is one of the numbers. @return 1, 0 no, -EINVAL */
 static int take_number(struct weft_lanes_item *item, const char *p, size_t len, char *why,
 		       size_t why_len)
 {

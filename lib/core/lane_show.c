@@ -19,10 +19,7 @@ struct shown {
 
 _Atomic unsigned int weft_lanes_shown;
 
-/*
- * An interface without frames. Its worker's thread opens, closes and finds the entry; other threads
- * set `wanted`.
- */
+/* An interface without frames, for its worker's thread. Other threads set `wanted`. */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
 	struct weft_lane_tap *tap;
@@ -143,10 +140,7 @@ static void add(struct shown *s, const void *data, size_t len)
 		s->iov[s->num++] = (struct iovec){(void *)(uintptr_t)data, len};
 }
 
-/*
- * The workers and the lane number, as far as they are known: at first only wire-up messages contain
- * them.
- */
+/* The workers and the lane number, if known: at first only wire-up messages contain them. */
 static void of_endpoint(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends)
 {
 	const struct weft_worker *w = lane_ep->iface->user;

@@ -421,10 +421,7 @@ static size_t am_head(const struct weft_wire_am_frag *f)
 	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
 }
 
-/*
- * Recast the message behind EXT. The piece begins where EXT was, so EXT moves in front of it, into
- * the room.
- */
+/* Recast the message behind EXT: the piece begins in EXT's place, so EXT moves in front of it. */
 static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
 {
 	struct weft_wire_ext x = *at;

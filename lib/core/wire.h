@@ -64,10 +64,7 @@
 #define WEFT_WIRE_RMA_SHIFT 8
 #define WEFT_WIRE_RMA_NUMBER 0xffffffu
 
-/**
- * RMA_NAK: the operation has no other reply. RMA_FLUSHED contains the number of these RMA_NAK in
- * the half.
- */
+/** RMA_NAK: the operation has no other reply. RMA_FLUSHED counts these of the half. */
 #define WEFT_WIRE_RMA_COUNTED 1u
 
 /** Bytes of the operands, and of the compares, of one AMOV: any lane carries it. */

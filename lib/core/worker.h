@@ -82,9 +82,7 @@ struct weft_tables {
 	const struct weft_handler *handlers;
 };
 
-/**
- * Registration domains that one context can number; ifaces of further domains have no remote keys.
- */
+/** Registration domains that a context can number; ifaces of further ones have no remote keys. */
 #define WEFT_MAX_DOMAINS 32
 
 struct weft_context {
@@ -283,9 +281,7 @@ struct weft_iface_link {
 	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
 	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
-	/*
-	 * the log has a line that the interface carries no lane; that a lane takes smaller messages
-	 */
+	/* logged: the interface carries no lane; a lane takes smaller messages */
 	bool unused_logged, smaller_logged;
 	/* Lanes that die and come back. */
 	uint64_t suspect_next; /* the next suspect lane is not checked before this time */
@@ -414,9 +410,7 @@ static inline void weft_worker_posted_tx(struct weft_worker *w)
 	}
 }
 
-/**
- * End a call that has posted an operation. Inside progress the end of progress sends the frames.
- */
+/** End a call that has posted an operation. In progress, the end of progress sends the frames. */
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
 	uint32_t flags = params ? params->flags : 0;
@@ -507,9 +501,7 @@ struct weft_ep_lane {
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */
 	bool up;           /* attached at both ends: may carry messages */
-	/*
-	 * number of the remote iface's registration domain at the peer; it selects the remote key
-	 */
+	/* number of the remote iface's registration domain at the peer, for the remote key */
 	uint8_t remote_domain;
 };
 

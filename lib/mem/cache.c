@@ -117,10 +117,7 @@ static struct weft_regcache_entry *table_find(const struct weft_regcache_table *
 	return e;
 }
 
-/*
- * Extend [start, end) of @p kind by the entries that overlap it, since the new entry will replace
- * them.
- */
+/* Extend [start, end) of @p kind by the entries that overlap it, which the new one will replace. */
 static void table_widen(const struct weft_regcache_table *t, enum weft_regcache_kind kind,
 			uintptr_t *start, uintptr_t *end)
 {
@@ -184,9 +181,7 @@ static void cut_off(const struct weft_regcache_table *t, const struct weft_regca
 		*start = *end;
 }
 
-/*
- * Reduce whole pages [start, end) to those that no entry needs: none if an entry is in the middle.
- */
+/* Reduce whole pages [start, end) to those that no entry needs; none if one is in the middle. */
 static void table_unshared(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
 {
 	unsigned int kind, i;
@@ -270,10 +265,7 @@ static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uin
 
 	if (!e)
 		return NULL;
-	/*
-	 * Only deregistering stops a peer from writing, so writable memory must not have a second
-	 * user.
-	 */
+	/* Only deregistering stops a peer's writes: writable memory must have no second user. */
 	if (e->refs > 0 && e->kind == WEFT_REGCACHE_WRITE)
 		return NULL;
 	if (e->refs++ == 0)
@@ -504,9 +496,7 @@ static bool has_idle(struct weft_regcache *rc, size_t bytes)
 	return sum >= bytes;
 }
 
-/*
- * Locked memory is exhausted: evict entries of @p bytes, as far as there are any. rc->slow is held.
- */
+/* Locked memory is exhausted: evict entries of @p bytes, if there are any. rc->slow is held. */
 static void give_back(struct weft_regcache *rc, size_t bytes)
 {
 	struct evicted out = {.num = 0};
@@ -597,10 +587,7 @@ static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end
 	table_pages(&rc->table, &start, &end);
 	if (!weft_uffd_anonymous(start, end, &whole))
 		return false;
-	/*
-	 * The mapping may have changed since, and its other pages may be watched by another
-	 * context.
-	 */
+	/* The mapping may have changed, and another context may watch its other pages. */
 	return weft_uffd_watch(rc->watch.uffd, whole.start, whole.end) == 0 ||
 	       weft_uffd_watch(rc->watch.uffd, start, end) == 0;
 }
@@ -621,9 +608,7 @@ static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t e
 		if (bytes == 0 || !has_idle(rc, bytes))
 			break;
 		give_back(rc, i == 0 || bytes > length ? bytes : length);
-		/*
-		 * Evicted entries may have shared pages with this range, which are then unwatched.
-		 */
+		/* Evicted entries may have shared pages with this range, now unwatched. */
 		if (!watch_range(rc, start, end))
 			return -EAGAIN;
 		err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem);

@@ -22,10 +22,7 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	if (iface->mem_domain == 0)
 		return NULL;
 	d = &mem->domains[iface->mem_domain - 1];
-	/*
-	 * Pairs with add_domain(). The iface may be closing in another worker, so it is not
-	 * dereferenced.
-	 */
+	/* Pairs with add_domain(). The iface may be closing in another worker: not dereferenced. */
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 

@@ -34,10 +34,7 @@ struct weft_uffd_range {
  */
 int weft_uffd_open(char *why, size_t why_len);
 
-/**
- * Watch whole pages. @return 0, or an error: the mapping cannot be watched, or another descriptor
- * watches it
- */
+/** Watch whole pages. @return 0, or an error: the mapping is not suitable, or has another watch */
 int weft_uffd_watch(int fd, uintptr_t start, uintptr_t end);
 void weft_uffd_unwatch(int fd, uintptr_t start, uintptr_t end);
 
@@ -85,9 +82,7 @@ struct weft_regcache_watch {
 /** @return 0, or an error with the reason in @p why; then all resources are released */
 int weft_regcache_watch_start(struct weft_regcache_watch *w, size_t page_size, char *why,
 			      size_t why_len);
-/**
- * End the thread, and release its resources. May be called before the start, or by a child process.
- */
+/** End the thread, release its resources. May be called before the start, or by a child process. */
 void weft_regcache_watch_stop(struct weft_regcache_watch *w);
 
 #endif /* WEFT_MEM_WATCH_H */

@@ -166,10 +166,7 @@ void weft_credit_send(struct weft_msg_ep *me)
 	};
 	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
 
-	/*
-	 * If no lane has room, or too many replies wait, CREDIT is sent later, with the values of
-	 * that time.
-	 */
+	/* If no lane has room, or too many replies wait, CREDIT is sent later, with new values. */
 	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
 					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
 	if (me->credit_due)

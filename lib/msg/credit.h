@@ -27,9 +27,7 @@ static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 	return true;
 }
 
-/**
- * An eager message of @p total bytes is matched or dropped: its credit is free for another message.
- */
+/** An eager message of @p total bytes is matched or dropped: its credit is free for another one. */
 static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total > WEFT_EAGER_FREE)
@@ -72,9 +70,7 @@ void weft_credit_worker_init(struct weft_msg_worker *mw);
  * messages wait. No effect if the endpoint has failed.
  */
 void weft_credit_send(struct weft_msg_ep *me);
-/**
- * Much credit is used, or much is free again: resize the windows, and advertise them to the peer.
- */
+/** Much credit is used, or much is free again: resize the windows, and advertise them. */
 void weft_credit_look(struct weft_msg_ep *me);
 
 /** Advertise credit to the peer when enough has become free. */
@@ -185,9 +181,7 @@ static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_e
 	}
 }
 
-/**
- * Some of the data will not come. This status replaces truncation, because it is more important.
- */
+/** Some of the data will not come. This status, more important, replaces that of truncation. */
 static inline void weft_recv_fail(struct weft_request *req, int status)
 {
 	if (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)

@@ -398,10 +398,7 @@ static int multi_eager_progress(struct weft_request *req)
 	    weft_tx_contended(req))
 		return weft_tx_announce(req);
 	rc = weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
-	/*
-	 * Only lanes through memory count: a full lane of a network does not show that the peer is
-	 * late.
-	 */
+	/* Only lanes through memory count: a network's full lane does not show a late peer. */
 	if (!(me->eager_lanes & ~me->slow_reads))
 		weft_promptness_room(&me->promptness, rc == -EAGAIN, me->mw->worker->now);
 	return rc;

@@ -29,9 +29,7 @@ extern const struct weft_proto weft_proto_multi_eager;
 	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
 	 WEFT_MAX_LANES * sizeof(struct weft_wire_lane_key))
 
-/**
- * The longest header: an AM_RTS with the longest user header, and the records of the announcement.
- */
+/** The longest header: an AM_RTS with the longest user header and the announcement's records. */
 #define WEFT_HEAD_MAX                                                                           \
 	(sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + \
 	 WEFT_HEAD_RECORDS_MAX)

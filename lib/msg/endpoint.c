@@ -307,9 +307,7 @@ static __attribute__((noinline)) unsigned int serve_endpoints(struct weft_msg_wo
 		WEFT_EACH_MODULE(m, mw, before_queues)
 			n += m->before_queues(mw);
 	}
-	/*
-	 * Each endpoint once: one that still has something to send is queued again behind `last`.
-	 */
+	/* Each endpoint once: one that still has something to send is put behind `last`. */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
 	while (last && (me = TAILQ_FIRST(&mw->ready))) {
 		TAILQ_REMOVE(&mw->ready, me, ready_link);

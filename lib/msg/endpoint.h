@@ -53,9 +53,7 @@ void weft_msg_ep_fini(struct weft_ep *ep, int status);
  * @param credit  what the peer granted; NULL when only lanes changed
  */
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
-/**
- * The ep's lanes are about to be destroyed: their last completions must not start new operations.
- */
+/** The ep's lanes are about to be destroyed: their completions must not start new operations. */
 void weft_msg_ep_down(struct weft_ep *ep);
 /**
  * The ep failed: its operations end with @p status, receives of a closing ep with -ECANCELED.

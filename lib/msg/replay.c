@@ -148,10 +148,7 @@ static int fit_lane(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 	return weft_msg_part(r->id, bytes_of(r), 0, NULL) ? 0 : -EMSGSIZE;
 }
 
-/*
- * The length that a lane carries well. A single message that cannot be cut may be longer, up to the
- * lane's limit.
- */
+/* The length that a lane carries well; its limit for a single message that cannot be cut. */
 static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *r)
 {
 	size_t max = most_of(l), end = l->lane_ep->iface->attr.max_bcopy;

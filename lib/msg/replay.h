@@ -30,10 +30,7 @@ void weft_msg_replay_end(struct weft_ep *ep);
 /** Do messages that dead lanes have returned wait for a lane? */
 bool weft_msg_replaying(const struct weft_ep *ep);
 
-/**
- * Send the messages that dead lanes have returned, before anything else. @return messages handed
- * over
- */
+/** Send the messages that dead lanes have returned, before any other. @return number handed over */
 unsigned int weft_replay_serve(struct weft_msg_ep *me);
 /** The endpoint has failed: drop the returned messages; their completions end with @p status. */
 void weft_replay_fail(struct weft_msg_ep *me, int status);

@@ -318,10 +318,7 @@ void weft_request_drop(struct weft_request *req);
  */
 void weft_request_complete(struct weft_request *req, int status);
 
-/**
- * Complete a request in the next progress call: for operations that end inside the call that starts
- * them.
- */
+/** Complete a request in the next progress call: it ends inside the call that starts it. */
 void weft_request_complete_later(struct weft_request *req, int status);
 
 /** Complete the requests of weft_request_complete_later(). @return how many */

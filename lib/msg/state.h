@@ -86,9 +86,7 @@ struct weft_module {
 
 	/** @return 0 or -ENOMEM */
 	int (*ep_init)(struct weft_msg_ep *me);
-	/**
-	 * The endpoint is unused: free memory. Called once per endpoint, even if ep_init() was not.
-	 */
+	/** The endpoint is unused: free memory. Called once, even if ep_init() was not. */
 	void (*ep_fini)(struct weft_msg_ep *me);
 	/** The endpoint's lanes are up, or have changed. */
 	void (*ep_lanes)(struct weft_msg_ep *me);
@@ -102,10 +100,7 @@ struct weft_module {
 	unsigned int (*serve)(struct weft_msg_ep *me);
 	/** Is there something that data() or serve() could send? */
 	bool (*has_work)(const struct weft_msg_ep *me);
-	/**
-	 * The endpoint has failed: remove its entries from all queues. No callback of the user
-	 * runs.
-	 */
+	/** The endpoint has failed: remove its entries from all queues. No user's callback runs. */
 	void (*fail)(struct weft_msg_ep *me);
 	/** Sends have ended, except those that a lane still holds: end receives. Callbacks run. */
 	void (*ended)(struct weft_msg_ep *me, int status);
@@ -122,9 +117,7 @@ struct weft_module {
 	int (*take_status)(struct weft_msg_ep *me, uint64_t op_sn);
 };
 
-/**
- * The statement behind it runs for each module of @p mw that has the hook; it calls m->hook(...).
- */
+/** The statement behind it runs for each module of @p mw with the hook, and calls m->hook(...). */
 #define WEFT_EACH_MODULE(m, mw, hook)                                                              \
 	for (const struct weft_module *m, *const *m##_at = (mw)->modules; (m = *m##_at); m##_at++) \
 		if (m->hook)
@@ -140,9 +133,7 @@ struct weft_seq_window {
 	uint32_t advertised; /**< first number not advertised to the peer; at most a window ahead */
 };
 
-/**
- * May a message with this number begin now? Smaller numbers are over, larger ones not yet allowed.
- */
+/** May a message with this number begin now? Smaller ones are over, larger ones not yet allowed. */
 static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq)
 {
 	return seq - w->next < w->advertised - w->next;
@@ -240,9 +231,7 @@ static inline float weft_load_stall(const struct weft_lane_load *l, uint64_t now
 	return late > 0 ? late : 0;
 }
 
-/**
- * s; until the lane has done its outstanding bytes, @p queued bytes of messages, and @p bytes more
- */
+/** s until the lane has done its outstanding bytes, @p queued of messages, and @p bytes more */
 static inline float weft_load_time(const struct weft_lane_load *l, uint64_t queued, uint64_t bytes,
 				   uint64_t now)
 {
@@ -349,10 +338,7 @@ struct weft_msg_ep {
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
-	/*
-	 * Messages that a dead lane has returned (msg/replay.c); replay_later: those that wait
-	 * behind them.
-	 */
+	/* Messages that a dead lane has returned, and those that wait behind (msg/replay.c). */
 	STAILQ_HEAD(, weft_replay) replay, replay_later;
 	bool replaying;
 	uint8_t replay_lane; /* the lane that sends them, while replaying */

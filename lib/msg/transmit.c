@@ -190,9 +190,7 @@ size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t
 
 	if (rest <= max)
 		return rest;
-	/*
-	 * A last piece smaller than a chunk is not worth a message: make two equal pieces instead.
-	 */
+	/* A last piece smaller than a chunk is not worth a message: make two equal pieces. */
 	if (rest - max < min && rest / 2 >= min)
 		len = rest - rest / 2;
 	end = (off + len) / align * align;
@@ -201,10 +199,7 @@ size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t
 
 /* ------------------------------------------------------------------ control messages */
 
-/*
- * Messages without payload. They are sent now, or stored and sent as soon as a lane has room. They
- * need no order.
- */
+/* Messages without payload, in any order: sent now, or stored until a lane has room. */
 
 struct small_arg {
 	const void *data;

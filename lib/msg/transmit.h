@@ -125,9 +125,7 @@ uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum wef
  * messages in flight.
  */
 void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane);
-/**
- * The lane has taken a message, or (@p full) had no room: update l->room by the bytes in flight.
- */
+/** The lane has taken a message, or (@p full) has no room: update l->room by what is in flight. */
 static inline void weft_lane_took(struct weft_msg_lane *l, bool full)
 {
 	uint32_t queued = l->lane_ep->queued;
@@ -139,10 +137,7 @@ static inline void weft_lane_took(struct weft_msg_lane *l, bool full)
 }
 /** While lanes are full (me->tx_full): measure how much has been acknowledged. */
 void weft_stripe_measure(struct weft_msg_ep *me);
-/**
- * No message waits for room any more: end the measurement, because acknowledgements now depend on
- * what is sent.
- */
+/** No message waits for room any more: acknowledgements depend on what is sent. End measuring. */
 void weft_stripe_measure_end(struct weft_msg_ep *me);
 
 /**
@@ -172,9 +167,7 @@ static inline __attribute__((always_inline)) int weft_stripe(
 			me->last_lane[dir] = (uint8_t)lane;
 			req->send.offset += (size_t)rc;
 		} else if (rc == -EAGAIN) {
-			/*
-			 * A lane that fails reports this by an event; until then it appears full.
-			 */
+			/* A failed lane reports this by an event; until then it appears full. */
 			weft_stripe_full(me, (unsigned int)lane);
 			p.full |= 1u << lane;
 		} else {

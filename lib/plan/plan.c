@@ -649,10 +649,7 @@ static void print_all(const struct weft_plan *plan, FILE *out)
 		struct weft_proto_key key = {(enum weft_op)op, weft_buf_usual((enum weft_op)op)};
 		struct weft_proto_select sel;
 
-		/*
-		 * Operations without a protocol, or that these lanes do not support, are not
-		 * printed.
-		 */
+		/* Operations without a protocol, or that no lane supports, are not printed. */
 		if (weft_proto_choose(&plan->model, &key, &sel, NULL, 0) == 0)
 			weft_plan_print_key(plan, out, &key, WEFT_PLAN_TABLE);
 	}

@@ -94,10 +94,7 @@ struct weft_model_conf {
 	uint32_t atomic_device;
 };
 
-/**
- * All input to the choice of an endpoint's protocols. Equal bytes give equal choices: unused bytes
- * are 0.
- */
+/** All input to the choice of an endpoint's protocols. Compared as bytes: unused ones are 0. */
 struct weft_model {
 	struct weft_model_lane lanes[WEFT_MODEL_LANES];
 	uint32_t lanes_up; /**< bit i = lanes[i] exists */
@@ -404,10 +401,7 @@ struct weft_proto {
 
 /* ------------------------------------------------------------------ the result */
 
-/**
- * Sizes up to @p max (inclusive), above those of the previous entry, use @p proto. The last max is
- * SIZE_MAX.
- */
+/** Sizes above the previous max, up to @p max, use @p proto. The last max is SIZE_MAX. */
 struct weft_proto_range {
 	size_t max;
 	const struct weft_proto *proto;
@@ -482,15 +476,11 @@ size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t 
 /** A message without payload on the lowest-latency lane: both CPUs and the latency. */
 void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const char *name);
 
-/**
- * Registering memory on @p lanes at one end. @p stage: WEFT_STAGE_SEND_REG or WEFT_STAGE_RECV_REG
- */
+/** Registering memory on @p lanes at one end. @p stage: WEFT_STAGE_SEND_REG or _RECV_REG */
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
-/**
- * The rate of native reads and writes over @p lanes. In memory the initiator's CPU copies, once.
- */
+/** The rate of native reads and writes over @p lanes. In memory the initiator's CPU copies once. */
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
 /**

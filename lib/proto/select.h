@@ -143,10 +143,7 @@ static inline bool weft_proto_implements(const struct weft_proto *p,
 /** The longest eager message in one fragment, for weft_proto_bounds(). */
 size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key *key);
 
-/**
- * Time and range of one protocol for a key. @return 0, or a negative error with the reason in
- * cv->why
- */
+/** Time and range of one protocol for a key. @return 0, or a negative error with cv->why */
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv);
 
@@ -186,16 +183,11 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 
 struct weft_conf;
 
-/**
- * Read the settings that affect the choice of protocols. @param bcopy_bw  used when none is set,
- * bytes/s
- */
+/** Read the settings for the choice of protocols. @param bcopy_bw  if none is set, bytes/s */
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
 			  const struct weft_proto *const *protos);
 
-/**
- * The choice for operations that lack what some protocols need; the first such operation makes it.
- */
+/** The choice for operations that lack what some protocols need; the first such one makes it. */
 struct weft_proto_variant {
 	struct weft_proto_variant *next;
 	struct weft_proto_key key;
@@ -240,10 +232,7 @@ static inline const struct weft_proto_select *weft_ep_config_select(struct weft_
 	return sel;
 }
 
-/**
- * The range of @p length among the protocols that do not need what the key lacks. @return NULL = no
- * memory
- */
+/** The range of @p length for the protocols that the key allows. @return NULL = no memory */
 const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
 						      const struct weft_proto_key *key,
 						      size_t length);

@@ -45,9 +45,7 @@ void weft_rma_flush_send(struct weft_msg_ep *me)
 	rma->flush_outstanding = true;
 	rma->flush_answered = false;
 	rma->flush_sent = rma->sent;
-	/*
-	 * The last reply confirmed all messages of the other half, so its count can be used again.
-	 */
+	/* The last reply confirmed all messages of the other half: its count is free again. */
 	rma->odd = !rma->odd;
 }
 
@@ -249,9 +247,7 @@ static void pass_fences(struct weft_msg_worker *mw)
 	}
 }
 
-/*
- * An operation of the endpoint is over, or the endpoint has failed: a fence may have waited for it.
- */
+/* An operation of the endpoint is over, or the endpoint has failed: fences may wait for it. */
 static void fence_moved(struct weft_rma *rma)
 {
 	struct weft_msg_worker *mw = rma->me->mw;

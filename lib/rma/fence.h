@@ -21,10 +21,7 @@ struct weft_wire_put_note;
 
 /** Must the operation wait for operations before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);
-/**
- * May the operation, the next one of its endpoint, start? If not, the missing confirmation is
- * requested.
- */
+/** May the endpoint's next operation start? If not, the missing confirmation is requested. */
 bool weft_rma_may_start(struct weft_request *req);
 /** Request that @p count messages are confirmed. */
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count);

@@ -342,10 +342,7 @@ static int op_begin(struct weft_request *req)
 	return 0;
 }
 
-/*
- * The operation was next before, and is inserted at the head again: those behind must not overtake
- * it.
- */
+/* The operation was next, and goes to the head again: those behind must not overtake it. */
 void weft_rma_restart(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;

@@ -135,10 +135,7 @@ static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 
 	if (req->length == 0 || !lanes)
 		return false;
-	/*
-	 * A registration that does not cover the buffer is the caller's error; a lane must not get
-	 * it.
-	 */
+	/* A registration that does not cover the buffer is the caller's error: no lane gets it. */
 	if (mem)
 		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
 	if (!is_worth_it(req, lanes))
@@ -366,9 +363,7 @@ static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t of
 	return (ssize_t)len;
 }
 
-/*
- * How many of the @p rest bytes may the lane get? If there is one lane, only its device limits it.
- */
+/* How many of the @p rest bytes may the lane get? A single lane has only its device's limit. */
 static size_t lane_room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
 			enum weft_dir dir)
 {

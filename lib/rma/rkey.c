@@ -284,9 +284,7 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 		rep.d[i].key = weft_put64(keys[i].key);
 		rep.d[i].domain = keys[i].domain;
 	}
-	/*
-	 * A peer that sends requests without limit and receives no replies gets no further replies.
-	 */
+	/* A peer that sends requests without end and takes no replies gets no further ones. */
 	if (me->num_ctl < WEFT_CTL_HELD)
 		weft_tx_ctl(me, WEFT_WIRE_KEY, &rep, sizeof(rep.head) + num * sizeof(rep.d[0]));
 }

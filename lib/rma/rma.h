@@ -53,9 +53,7 @@ enum weft_rma_kind {
 	WEFT_RMA_SMALL,  /**< a reply without payload, for which no lane had room */
 };
 
-/**
- * Replies that an endpoint may have outstanding: GETs of WEFT_RMA_CHUNK bytes, fetching atomics.
- */
+/** Replies that an endpoint may have outstanding: GETs of WEFT_RMA_CHUNK, fetching atomics. */
 #define WEFT_RMA_OPEN 64
 #define WEFT_RMA_CHUNK (64u << 10)
 

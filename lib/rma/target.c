@@ -19,10 +19,7 @@
 
 /* ------------------------------------------------------------------ validation */
 
-/*
- * Enter the memory for [offset, offset + length). @return 0: weft_mem_key_leave() must follow; or
- * the error
- */
+/* Enter the memory for [offset, offset + length). @return 0: leave it by weft_mem_key_leave() */
 static int rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
 		     unsigned int right, struct weft_mem_slot **out)
 {
@@ -412,9 +409,7 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 	}
 	req = new_answer(me, WEFT_RMA_ANSWER);
 	if (req) {
-		/*
-		 * From here on the reference preserves the memory, and `revoked` indicates its end.
-		 */
+		/* From here on the reference keeps the memory, and `revoked` indicates its end. */
 		req->send.mem = slot->mem;
 		slot->mem->refs++;
 		req->dt.buf = (uint8_t *)slot->mem->address + offset;

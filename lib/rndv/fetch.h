@@ -36,10 +36,7 @@ void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sr
  */
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		     const struct weft_rndv_offer *offer, bool now);
-/**
- * Send ATS: the receiver needs no (more) data. @param status  0, or the negative error with which
- * the send ends
- */
+/** Send ATS: the receiver needs no (more) data. @param status  0, or the error of the send */
 void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int status);
 /** Send the message @p id, WEFT_WIRE_ATS or _SYNC_ACK, with @p status: 0 or a negative error. */
 void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);

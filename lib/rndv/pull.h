@@ -25,9 +25,7 @@ bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
  * all bytes of their PULL have come
  */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
-/**
- * Receiver: a native read has ended: its bytes are there, or (if still needed) are requested again.
- */
+/** Receiver: a native read has ended: its bytes are there, or if needed are requested again. */
 void weft_rndv_pull_read(struct weft_pull_range *a, bool good);
 /** The fetch is over: cancel everything outstanding, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);

@@ -347,10 +347,7 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 	p->low_rate = 0;
 }
 
-/*
- * ns that a request may take: what the window allows for, or the present round trip if that is
- * longer.
- */
+/* ns that a request may take: what the window allows for, or a longer present round trip. */
 static uint64_t pull_port_trip(const struct weft_pull_port *p)
 {
 	uint64_t allowed = (uint64_t)p->rtt + p->slack;

@@ -184,7 +184,7 @@ void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a);
 /** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good);
 /**
- * The lanes have changed: find the port of each. A lane with requests outstanding keeps its port.
+ * The lanes have changed: find each one's port. A lane with requests outstanding keeps its port.
  */
 void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
@@ -195,9 +195,7 @@ struct weft_pull_range;
  * limit, up to WEFT_RNDV_LIMIT
  */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
-/**
- * Pulls of one peer that may wait for their lanes here. Weft as a receiver sends far fewer at once.
- */
+/** Pulls of one peer that may wait for their lanes. Weft's receivers send far fewer at once. */
 #define WEFT_RNDV_PULLS_MAX 1024u
 /** bytes; messages with no more than this left to request precede others */
 #define WEFT_RNDV_SHORT (64u << 10)

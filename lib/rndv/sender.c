@@ -109,10 +109,7 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 	return NULL;
 }
 
-/*
- * A request that has offered [offset, offset + length). NULL: there is none (counted), or it has
- * failed.
- */
+/* A request that has offered [offset, offset + length). NULL: none (counted), or it has failed. */
 static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_ref ref,
 				       uint64_t offset, uint64_t length)
 {
@@ -131,10 +128,7 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 
 /* ------------------------------------------------------------------ registering, to send */
 
-/*
- * A lane that sends user memory only if it is registered, and that has no native reads; NULL =
- * none.
- */
+/* A lane without native reads that sends user memory only if it is registered; NULL = none. */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
 	const struct weft_msg_lane *l;
@@ -410,10 +404,7 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	return (ssize_t)iov.iov_len;
 }
 
-/*
- * The receiver's keys, for the lanes with native writes, if our side of the memory can be
- * registered.
- */
+/* The receiver's keys for lanes with native writes, if our memory can be registered. */
 static void read_put_keys(struct weft_request *req, const void *records, size_t length)
 {
 	struct weft_rndv_offer keys = {.lanes = 0};

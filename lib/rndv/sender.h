@@ -18,9 +18,7 @@ extern const struct weft_proto weft_proto_rndv_pull;
 extern const struct weft_proto weft_proto_rndv_put;
 extern const struct weft_proto weft_proto_rndv_am;
 
-/**
- * Sender: hand over data requested by RTR and PULL, as far as the lanes accept it. @return events
- */
+/** Sender: hand over data requested by RTR and PULL, as far as lanes accept it. @return events */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
 /** The endpoint's lanes have changed: pulls for lanes that are down move to me->am_lane. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);

@@ -209,10 +209,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 
-/**
- * The source is about to be freed: its messages stay, without a source. Its receives must have been
- * cancelled.
- */
+/** The source is about to be freed. Its messages stay, without one; its receives are cancelled. */
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s);
 
 /** Should weft_match_grow() be called with more bits? */

@@ -377,10 +377,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 		return -EINVAL;
 	m = look_for(worker, &look, tag, mask);
 
-	/*
-	 * Messages that a failed endpoint had delivered can still be received; there will be no
-	 * more.
-	 */
+	/* What a failed endpoint had delivered can still be received; no more will come. */
 	if (source && !m && source->msg->failed)
 		return weft_msg_ep_why(source);
 	req = recv_new(mw, buffer, count, params, out != NULL, &rc);

@@ -234,10 +234,7 @@ void weft_rx_free(struct weft_message *msg)
 
 /* ------------------------------------------------------------------ messages and receives */
 
-/*
- * Receives and the messages that they match: from the match to the completion, and early ends of
- * both.
- */
+/* Receives and the messages that they match, until the completion or an early end of both. */
 
 /* ------------------------------------------------------------------ receives */
 
@@ -565,10 +562,7 @@ static void fail_active(struct weft_msg_ep *me, int status)
 	}
 }
 
-/*
- * A message that will not be complete. If the user may have its handle from a probe, it stays, as
- * an error.
- */
+/* A message that will not be complete. With a handle from a probe it stays, as an error. */
 static void fail_message(struct weft_message *msg, int status)
 {
 	if (msg->flags & WEFT_MSG_QUEUED)

@@ -153,10 +153,7 @@ void weft_rx_queue(struct weft_message *msg);
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
 /** All pieces are here, or no more will come: complete the receive that has the message, if any. */
 void weft_rx_over(struct weft_message *msg);
-/**
- * The sender of a message waits for a match, but this end is closing: notify the sender, and drop
- * the message.
- */
+/** This end is closing: drop a message whose sender waits for a match, and notify the sender. */
 void weft_rx_refuse(struct weft_message *msg);
 /**
  * A receive gets a message, which is removed from the unexpected lists already. Bytes received so
@@ -195,9 +192,7 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw);
 
 /* ------------------------------------------------------------------ the end of an endpoint */
 
-/**
- * The user has closed the endpoint: notify senders that wait for a match that there will be none.
- */
+/** The user has closed the endpoint: notify senders that wait for a match: there will be none. */
 void weft_tag_closing(struct weft_msg_ep *me);
 /**
  * End with @p status: the receives that need this endpoint, its incomplete messages, and its

@@ -165,10 +165,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			return;
 		}
 		c->step = CLOSING_SENT;
-		/*
-		 * Replies and credits were sent in the meantime, over any lane: flush all lanes
-		 * again.
-		 */
+		/* Replies and credits went over any lane in the meantime: flush all lanes again. */
 		for (i = 0; i < ep->num_lanes; i++)
 			c->lanes[i].done = false;
 	}

@@ -107,10 +107,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	return rc;
 }
 
-/*
- * Accept the peer's connection. One of our own, whose REQ crossed the peer's and lost, is kept as
- * redundant.
- */
+/* Accept the peer's connection. Our own, if its REQ crossed the peer's, is kept as redundant. */
 static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			  const struct weft_wireup_msg *m)
 {

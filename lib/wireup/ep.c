@@ -154,10 +154,7 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	return ep;
 }
 
-/*
- * Connections are destroyed first: their completions run, and nothing arrives any more. Then the
- * requests end.
- */
+/* Connections end first: their completions run, and nothing arrives any more. Then requests end. */
 static void end_messages(struct weft_ep *ep, int status)
 {
 	ep->state = WEFT_EP_FAILED;

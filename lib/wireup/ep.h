@@ -18,10 +18,7 @@ struct weft_worker;
 /** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
 struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned);
-/**
- * Remove @p ep from every table, destroy its connections, end its messages with @p status. It is
- * freed later.
- */
+/** Remove @p ep from all tables, destroy its connections, end its messages. It is freed later. */
 void weft_ep_retire(struct weft_ep *ep, int status);
 /** The worker is destroyed: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
@@ -38,9 +35,7 @@ struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wir
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/**
- * weft_ep_events.fail(): the peer is notified, unless @p status is -ECONNRESET: it is gone then.
- */
+/** weft_ep_events.fail(): the peer is notified, unless -ECONNRESET means that it is gone. */
 void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 

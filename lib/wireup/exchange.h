@@ -38,10 +38,7 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
-/**
- * Destroy the connections that a crossing has left: the redundant one, and the deferred one with
- * its REQ.
- */
+/** Destroy what a crossing has left: the redundant connection, the deferred one, and its REQ. */
 void weft_wireup_drop_extra(struct weft_ep *ep);
 /** Free the connecting state when nothing is left to do. */
 void weft_wireup_finalize(struct weft_ep *ep);
@@ -82,9 +79,7 @@ void weft_wireup_boot_up(struct weft_ep *ep);
  * @p definite: the lane reported the loss; else there was no reply in time
  */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
-/**
- * A responder that lost its initiator, and that the application has claimed, becomes the initiator.
- */
+/** A responder without its initiator, claimed by the application, becomes the initiator. */
 void weft_wireup_restart(struct weft_ep *ep);
 void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len);

@@ -32,9 +32,7 @@ static inline uint16_t weft_lane_next(uint16_t number)
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text);
 /** Handle LANE_DOWN, LANE_DOWN_ACK, LANE_SUSPECT or LANE_LINK, which came over lane @p from. */
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);
-/**
- * Stop lane @p n, and send LANE_DOWN to the peer. @return false: it cannot be stopped and goes on
- */
+/** Stop lane @p n, and send LANE_DOWN to the peer. @return false: it cannot be stopped, goes on */
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
 /**
  * Run what is due: checks of suspect lanes, messages that found no room or got no reply, attempts
@@ -45,9 +43,7 @@ void weft_failover_timer(struct weft_ep *ep);
 /** The longest round trip of the lanes in use, in ns; 0 = unknown. */
 uint64_t weft_failover_trip(const struct weft_ep *ep);
 
-/**
- * Is this the worker with the lower id? It decides which lane is stopped, and connects it again.
- */
+/** Is this the worker with the lower id? It decides which lane stops, and connects it again. */
 static inline bool weft_failover_leads(const struct weft_ep *ep)
 {
 	return ep->worker->id < ep->remote_id;

@@ -80,10 +80,7 @@ void weft_lane_return_begin(struct weft_ep *ep, unsigned int n)
  */
 
 #define RETRY_NS 1000000ull
-/*
- * Times for which the leader waits for the reply, longer with each attempt, and for its end to be
- * up.
- */
+/* For these times the leader waits for the reply, longer each attempt, and for its end to be up. */
 #define ANSWER_NS 300000000ull
 #define UP_NS 1000000000ull
 /*
@@ -344,9 +341,7 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 		info->bandwidth_from = "measured";
 	if (map->measured & WEFT_WIRE_LANE_F_LAT)
 		info->latency_from = "measured";
-	/*
-	 * The text contains no measured numbers, so that all returns share it (struct weft_texts).
-	 */
+	/* The text has no measured numbers, so all returns share it (struct weft_texts). */
 	snprintf(info->why, sizeof(info->why), "back");
 }
 

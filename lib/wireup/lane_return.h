@@ -26,10 +26,7 @@ void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
 void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
 /** A link is back: connect the lanes over @p iface at once. */
 void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
-/**
- * Handle an event of a connection that replaces one that died. @return false: the connection is no
- * such one
- */
+/** Handle an event of a connection that replaces a dead one. @return false: it is none of these */
 bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			    enum weft_lane_event ev, const char *text);
 /** Handle ATTACH of a lane's second or later connection. @return false: it is for the first */

@@ -18,10 +18,7 @@
 struct weft_boot;
 struct weft_conns;
 
-/**
- * The address of a remote worker's interface. It is in our worker's table while the peer has
- * endpoints.
- */
+/** The address of a remote worker's interface, in our table while the peer has endpoints. */
 struct weft_peer_place {
 	struct weft_table_node entry; /* by a hash of the driver's text for the address */
 	struct weft_peer *peer;
@@ -37,10 +34,7 @@ struct weft_peer {
 	uint64_t digest;  /* weft_address_digest() */
 	bool boot;        /* only its boot address is known, so the identity is not */
 	uint32_t next_sn; /* number of the next endpoint made here */
-	/*
-	 * bit i: an endpoint has had number next_sn - 1 - i; numbers below those of the 64 bits
-	 * count as used
-	 */
+	/* bit i: next_sn - 1 - i was an endpoint's number; numbers below these count as used */
 	uint64_t used;
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;

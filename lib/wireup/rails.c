@@ -121,10 +121,7 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 		compare_speed(w, i);
 		compare_frames(w, i);
 	}
-	/*
-	 * A worker without any rail is for messages inside the host, unless several lanes are
-	 * required.
-	 */
+	/* Without any rail a worker is for its host alone, unless it must have several lanes. */
 	if (n >= least || (n == 0 && (least == 1 || !wants_rails)))
 		return 0;
 	weft_error("this worker has %u lane%s, WEFT_MIN_LANES requires %u%s%s", n,

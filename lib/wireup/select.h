@@ -31,10 +31,7 @@ struct weft_select {
 	struct weft_pair boot;
 	/* connected over a control channel: lane 0 is a lane that needs endpoint addresses */
 	bool control_boot;
-	/*
-	 * for a peer of which only the boot address is known: a control channel is usable without a
-	 * lane
-	 */
+	/* only the peer's boot address is known: a control channel needs no lane */
 	bool any_control;
 };
 

@@ -93,10 +93,7 @@ struct weft_wireup {
 	 * the exchange only, and lane 0 is a connection of its own.
 	 */
 	bool control;
-	/*
-	 * Number of connections over which we have sent REQ; number of the REQ that we have
-	 * accepted.
-	 */
+	/* number of connections over which REQ was sent; number of the REQ accepted */
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
@@ -113,9 +110,7 @@ struct weft_wireup {
 	uint64_t pair_timeout, pair_deadline;
 	/* connections */
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
-	/*
-	 * higher id: own connection that lost a crossing; destroyed when the other one is confirmed
-	 */
+	/* higher id: own connection that lost a crossing, until the other is confirmed */
 	struct weft_lane_ep *redundant;
 	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
 	void *deferred; /* ...and the REQ, accepted if our connection fails */

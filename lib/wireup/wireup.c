@@ -471,10 +471,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		return true;
 	}
 	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
-		/*
-		 * The exchange is over, unless our ACK was lost. In that case the timeout ends the
-		 * attempt.
-		 */
+		/* The exchange is over. If our ACK was lost, the timeout ends the attempt. */
 		wu->boot = NULL;
 		wu->msg_type = 0;
 		weft_lane_ep_destroy(ep->worker, lane_ep);
@@ -569,10 +566,7 @@ static void ep_timer(struct weft_ep *ep)
 		weft_ep_closing_step(ep);
 }
 
-/*
- * Run due timers in their order, a batch at most, so that received frames are handled between
- * batches.
- */
+/* Run a batch of due timers at most, in order: received frames are handled between batches. */
 static unsigned int ep_timers(struct weft_worker *w)
 {
 	struct weft_deadlines *timers = &w->conns->timers;

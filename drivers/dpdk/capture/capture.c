@@ -153,10 +153,7 @@ static void register_commands(void)
 	pthread_once(&once, register_once);
 }
 
-/*
- * Protects all that follows. It is taken before the lock of a capture. Lanes take it only to open
- * and close.
- */
+/* Protects all that follows. Taken before a capture's lock; by lanes only to open and close. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_tap) taps = LIST_HEAD_INITIALIZER(taps);
 static LIST_HEAD(, weft_capture) captures = LIST_HEAD_INITIALIZER(captures);

@@ -42,10 +42,7 @@
 struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_platform *platform, uint64_t worker_id,
 			       const struct weft_lane_conf *conf);
-/**
- * The lane closes. The call first writes the frames that the lane has shown to the capture. NULL is
- * allowed.
- */
+/** The lane closes. First writes the frames that it has shown to the capture. NULL is allowed. */
 void weft_tap_close(struct weft_tap *tap);
 
 /**

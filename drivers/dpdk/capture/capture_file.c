@@ -76,10 +76,7 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 
 int weft_capture_file_open(const char *name, char *why, size_t why_len)
 {
-	/*
-	 * O_NOFOLLOW: another user may have made a link here. O_NONBLOCK: opening a FIFO must not
-	 * wait.
-	 */
+	/* O_NOFOLLOW: another user may have made a link here. O_NONBLOCK: a FIFO must not wait. */
 	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600), rc;
 
 	if (fd < 0) {

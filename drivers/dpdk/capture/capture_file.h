@@ -75,10 +75,7 @@ struct weft_capture_options {
 int weft_capture_options_parse(const char *text, struct weft_capture_options *o, char *why,
 			       size_t why_len);
 
-/**
- * Copy a file name; "%p" is replaced by the process id, "%n" by @p number. A name that does not fit
- * is truncated.
- */
+/** Copy a file name, truncated to @p size; "%p" becomes the process id, "%n" @p number. */
 void weft_capture_expand(const char *name, unsigned int number, char *buf, size_t size);
 
 struct weft_capture_filter;

@@ -154,9 +154,7 @@ static void recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t 
 	*from = *to > begin + frames ? *to - frames : begin;
 	for (i = *from; i < *to; i++)
 		copy_slot(&r->copy[i & r->mask], &r->slots[i & r->mask]);
-	/*
-	 * Acquire: if a word was overwritten, the head of that time or a later one is visible now.
-	 */
+	/* Acquire: if a word was overwritten, the head of that time or a later one is seen now. */
 	atomic_thread_fence(memory_order_acquire);
 	now = atomic_load_explicit(&r->head, memory_order_relaxed) + MARGIN;
 	if (now > frames && now - frames > *from)

@@ -144,9 +144,7 @@ static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struc
 		atomic_store_explicit(&s->word[i / sizeof(word)], word, memory_order_relaxed);
 	}
 #else
-	/*
-	 * Bytes of the buffer behind a short frame do no harm: `lengths` contains the frame's end.
-	 */
+	/* Bytes behind a short frame do no harm: `lengths` contains the frame's end. */
 	if (likely(m->buf_len >= m->data_off + WEFT_RECORDER_BYTES))
 		memcpy((void *)s->word, from, WEFT_RECORDER_BYTES);
 	else
@@ -210,9 +208,7 @@ static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *c
 
 /* ---- the folder of the files ---------------------------------------------------------------- */
 
-/**
- * Limits for all processes of the user: the newest files that are kept, and their bytes in total.
- */
+/** Limits for all processes of the user: the newest files that are kept, and their total bytes. */
 #define WEFT_RECORDER_FILES 20u
 #define WEFT_RECORDER_FILES_BYTES (64ull << 20)
 

@@ -209,10 +209,7 @@ static void ring_commit(struct weft_capture_ring *r, unsigned int n)
 		r->done = r->mark[n - 1];
 		/* Release: records are complete before the consumer sees them. */
 		atomic_store_explicit(&r->head, r->done.head, memory_order_release);
-		/*
-		 * Relaxed: a thread that reads the counters while frames pass gets no exact moment
-		 * anyway.
-		 */
+		/* Relaxed: while frames pass, a reader gets no exact moment anyway. */
 		atomic_store_explicit(&r->seen, r->done.seen, memory_order_relaxed);
 		atomic_store_explicit(&r->dropped, r->done.dropped, memory_order_relaxed);
 	}
@@ -459,10 +456,7 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 	for (i = 0; i < num; i++)
 		len += (uint32_t)iov[i].iov_len;
 	caplen = RTE_MIN(len, t->snaplen);
-	/*
-	 * A filter expression matches frames only: with one, no message is recorded. Relaxed: a
-	 * hint.
-	 */
+	/* A filter matches frames only: with one, no message is recorded. Relaxed: a hint. */
 	if (!atomic_load_explicit(&t->filter, memory_order_relaxed)) {
 		r = ring_put(t->ring, caplen);
 		if (r) {

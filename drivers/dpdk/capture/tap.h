@@ -62,9 +62,7 @@ struct weft_tap {
 	struct weft_recorder *recorder6;
 	struct weft_tap_target *in_use; /**< between offer() and taken() */
 	uint64_t offered_at;
-	/**
-	 * NULL = no capture. Other threads remove it, and then wait until the lane is not `busy`.
-	 */
+	/** NULL = no capture. Other threads remove it, then wait until the lane is not `busy`. */
 	_Atomic(struct weft_tap_target *) target;
 	atomic_bool busy;
 	/* Of other threads. */

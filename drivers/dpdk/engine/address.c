@@ -27,9 +27,7 @@ static bool has_ip6(const struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- attributes */
 
-/*
- * Costs per message in seconds, with which protocol selection starts; measured on memif, 2.5 GHz.
- */
+/* Costs per message in s, with which protocol selection starts; measured on memif, 2.5 GHz. */
 #define SEND_OVERHEAD 60e-9
 #define RECV_OVERHEAD 60e-9
 #define MAX_IOV 4u

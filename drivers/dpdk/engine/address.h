@@ -47,10 +47,7 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
 /* The remedy for a missing ip=; "" if ip= is given, or if no peer needs an IP address. */
 const char *raw_ip_hint(const struct raw_iface *iface);
 
-/*
- * Writes the IP address of a host. @p ip: the IPv4 address, or the number of an IPv6 address in
- * port->hosts.
- */
+/* Writes the IP address of a host. @p ip: IPv4, or the number of an IPv6 address in port->hosts. */
 void raw_ip_text(const struct raw_iface *iface, uint32_t ip, char *buf, size_t size);
 /* The end of an error text: the host's own address may be the reason why no answer comes. */
 void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size);

@@ -173,10 +173,7 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 	return ~crc;
 }
 
-/*
- * The CRC's four bytes are the last ones of the last segment. The builder of the frame has reserved
- * them.
- */
+/* The builder of the frame has reserved the CRC's bytes: the last four of the last segment. */
 static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
 {
 	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
@@ -185,10 +182,7 @@ static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
 
-/*
- * rte_ipv4_udptcp_cksum_mbuf() is not used: it loses carries of a segment at an odd offset (DPDK
- * 22.11).
- */
+/* Not by rte_ipv4_udptcp_cksum_mbuf(), which loses carries of odd segments (DPDK 22.11). */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
 {
 	uint32_t skip = (uint32_t)c->encap.l2_len + c->encap.l3_len, n, odd = 0;
@@ -375,10 +369,7 @@ static uint32_t state_size(const struct raw_conn *c, uint32_t words)
 	  sizeof(struct weft_frame_progress) - 4 - ECN_MAX) /                 \
 	 8)
 
-/*
- * Long SACK blocks need a buffer of frame size. Without one, this number of words fits a small
- * buffer.
- */
+/* Long SACK blocks need a buffer of frame size: without one, words that fit a small buffer. */
 static uint32_t short_sack(const struct raw_conn *c, uint32_t words)
 {
 	uint32_t room = (uint32_t)rte_pktmbuf_data_room_size(c->iface->port->hdr_pool) -
@@ -505,9 +496,7 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	path = ack_path(c, flags);
 	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
-	/*
-	 * After a duplicate the ACK goes over all paths: one path may fail in this direction only.
-	 */
+	/* After a duplicate the ACK takes all paths: one path may fail in this direction only. */
 	for (uint8_t k = 0; c->rx.ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
@@ -549,10 +538,7 @@ void raw_acks_send_due(struct raw_iface *iface)
 	}
 }
 
-/*
- * BYE acknowledges all frames that were received, those out of order included: they have been
- * processed.
- */
+/* BYE acknowledges all received frames, also those out of order: they have been processed. */
 int raw_bye_send(struct raw_conn *c)
 {
 	uint8_t path = c->next_path;

@@ -39,10 +39,7 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 		  uint32_t len);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
-/*
- * Fills the fields that depend on the moment at which a frame leaves: acknowledgement, order,
- * times.
- */
+/* Fills what depends on the moment at which a frame leaves: acknowledgement, order, times. */
 static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 			     struct weft_frame_hdr *hdr, const struct raw_path *p, uint8_t path)
 {

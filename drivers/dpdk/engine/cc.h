@@ -79,9 +79,7 @@ struct weft_cc_round {
 	bool limited;
 };
 
-/**
- * Estimate of the delay that does not depend on the window, in bytes, ns and rounds (cc_cause.c).
- */
+/** Estimate of the delay that does not depend on the window, in bytes, ns, rounds (cc_cause.c). */
 struct weft_cc_noise {
 	uint32_t noise; /**< delay beyond `base` that counts as no queue */
 	uint32_t mean;  /**< mean round trip of the last rounds */
@@ -222,9 +220,7 @@ struct weft_cc_delay {
 struct weft_cc {
 	const struct weft_cc_ops *ops;
 	uint32_t window; /**< bytes, exactly */
-	/**
-	 * bytes: a frame may leave if at most this many are in flight with it, or if it is alone
-	 */
+	/** bytes: a frame may leave if at most this many are in flight with it, or if alone */
 	uint32_t limit;
 	uint32_t gap;    /**< ns between frames; 0 = only the limit applies */
 	uint32_t target; /**< ns: the round trip that the algorithm steers to; 0 = none */

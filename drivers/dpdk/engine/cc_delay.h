@@ -77,10 +77,7 @@ static inline uint32_t narrowest(const struct weft_cc *cc)
 	return known == 0 ? seen : max32(known, min32(seen, METER_TIMES * known));
 }
 
-/*
- * The target for the queueing delay with a few frames in flight, in ns: at least the time of two
- * frames.
- */
+/* The target for the queueing delay with few frames in flight: ns, at least that of two frames. */
 static inline uint32_t target_plain(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;

@@ -55,9 +55,7 @@ struct raw_rx {
 	uint8_t echo_wait;  /* DATA frames without an echo before the next one with an echo */
 	/* frames in a row whose time of arrival was too rough for an echo */
 	uint8_t echo_missed;
-	/*
-	 * frames of rough arrival time that request an ACK: every fourth of them still gets an echo
-	 */
+	/* frames of rough arrival time that request an ACK: every fourth still gets an echo */
 	uint8_t echo_requested;
 	uint8_t mark_acks;  /* number of further ACKs that report marks */
 	uint8_t reply_path; /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
@@ -81,9 +79,7 @@ void raw_rx_idle(struct raw_rx *rx);
 void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx);
 /** Delayed acknowledgements become due now. */
 void raw_rx_hurry(struct raw_iface *iface);
-/**
- * @return the time for which the newest frame has waited here, in units of WEFT_FRAME_HOLD_UNIT
- */
+/** @return the time for which the newest frame has waited here, in WEFT_FRAME_HOLD_UNIT */
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx);
 
 /** An acknowledgement of all that was received has left, or none is to be sent. */
@@ -94,10 +90,7 @@ static inline void raw_rx_acked(struct raw_rx *rx)
 	rx->ack_bytes = 0;
 }
 
-/**
- * DATA is sent. It carries the acknowledgement, but no SACK or mark blocks: holes and marks still
- * need an ACK.
- */
+/** DATA is sent. It carries the acknowledgement; holes and marks still need an ACK. */
 static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
 {
 	if (rx->ack_state == RAW_ACK_NONE || weft_rxwin_has_hole(&rx->win) || rx->mark_acks != 0)
@@ -251,9 +244,7 @@ struct raw_tx {
 	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
 	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
 
-	/*
-	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
-	 */
+	/* tx_clock of the first of several timeouts in a row of unknown cause; 0 = none */
 	uint64_t cc_quiet;
 	STAILQ_HEAD(, raw_flush) flushes;
 	LIST_HEAD(, raw_zc) zc;
@@ -425,10 +416,7 @@ static inline void raw_live_reported(struct raw_live *live, uint64_t now)
 }
 
 struct raw_bye {
-	/*
-	 * live_clock until which frames that the peer sent before its BYE may still arrive; 0 = no
-	 * BYE yet
-	 */
+	/* live_clock until which frames from before the peer's BYE may arrive; 0 = no BYE */
 	uint64_t at;
 	uint32_t seq; /* of BYE: one past the peer's last frame */
 	uint8_t path; /* over which the newest BYE came */
@@ -585,10 +573,7 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 #define RAW_HS_RETRY_MIN 1000000ull
 #define RAW_HS_RETRY_MAX 100000000ull
 
-/*
- * The handshake's measurement of the path (engine/path_probe.c). Times are ns of the platform's
- * clock.
- */
+/* The handshake's measurement of the path (engine/path_probe.c), in ns of the platform's clock. */
 struct raw_measure {
 	uint64_t begin;
 	uint64_t until; /* initiator: live_clock at which the train ends */
@@ -602,10 +587,7 @@ struct raw_measure {
 	uint16_t id;          /* responder: of the last ping */
 };
 
-/*
- * State of a connection that is being made: it is freed when the connection is up, has failed, or
- * is closed.
- */
+/* State of a connection that is being made, until it is up, has failed, or is closed. */
 struct raw_hs {
 	uint64_t cookie;  /* initiator: from HELLO_RETRY */
 	bool late;        /* the log has a line about the slow handshake */

@@ -74,9 +74,7 @@ struct weft_raw_conf {
 	struct weft_tap *tap; /**< gets all frames; closed with the iface, if that opens */
 };
 
-/**
- * Descriptions of the iface's counters and of its port's, without the PMD's. Ends with a NULL name.
- */
+/** Help of the iface's counters and of its port's, without the PMD's. Ends with a NULL name. */
 extern const struct weft_lane_counter weft_raw_counter_help[];
 
 /**

@@ -35,9 +35,7 @@ struct raw_iface;
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg);
 
-/**
- * The receive state of a side, as in LANE_DOWN: all before `next` is received; bit i: next + 1 + i.
- */
+/** The receive state of a side, as in LANE_DOWN: all before `next` came; bit i: next + 1 + i. */
 struct raw_rx_state {
 	weft_le32 next;
 	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */

@@ -110,10 +110,7 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 		raw_ctl_send(c, type, 0, body, len, 0);
 }
 
-/*
- * The MAC from ARP may be wrong or outdated: while the peer does not answer, ARP is queried again
- * now and then.
- */
+/* The MAC from ARP may be outdated: while the peer is silent, ARP is queried again now and then. */
 static void refresh_mac(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -595,10 +592,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_hello_answer(c);
 }
 
-/*
- * Bytes of the received frame as this end would have sent it: a switch may have added or removed
- * its tag.
- */
+/* Bytes of the received frame as this end would have sent it: a switch may have changed its tag. */
 static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	return c->encap.len + weft_get16(v->hdr->length) +
@@ -643,10 +637,7 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	if (err != 0)
 		return; /* without memory the next READY may find some */
-	/*
-	 * READY came from another port: perhaps a host on the path has changed the source port of
-	 * path 0.
-	 */
+	/* READY came from another port: a host on the path may have changed that of path 0. */
 	if (!c->rx.data_received && c->path[0].dport != v->src_port) {
 		c->path[0].dport = v->src_port;
 		if (c->state == RAW_UP)

@@ -19,9 +19,7 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-/*
- * All counters of the engine, once: enumerator, the name that people see, its description.
- */
+/* All counters of the engine, once: enumerator, the name that people see, its description. */
 
 #define RAW_COUNTER_LIST(X)                                                                        \
 	X(RAW_RX_FRAMES, "rx.frames", "Frames received, those dropped included.")                  \
@@ -256,9 +254,7 @@ struct raw_share {
 	uint64_t taken_back_max;
 };
 
-/*
- * What holds frames back now: engine/window.h. Each has a counter of the time, in the same order.
- */
+/* What holds frames back now: engine/window.h. Each has a counter of time, in the same order. */
 enum raw_limit {
 	RAW_LIMIT_CONGESTION,
 	RAW_LIMIT_WINDOW,
@@ -355,9 +351,7 @@ struct raw_iface {
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
 	struct weft_table hello; /* connections, by the peer's numbers in HELLO */
-	/*
-	 * Connections that are or were up, by the IP address of their next hop; refs_len buckets.
-	 */
+	/* Connections that are or were up, by IP address of their next hop; refs_len buckets. */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
 	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
@@ -370,10 +364,7 @@ struct raw_iface {
 	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
 	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
-	/*
-	 * The first word of a batch_id message of 0 bytes. Without recv_batch: a value of no
-	 * message.
-	 */
+	/* The first word of an empty batch_id message. Without recv_batch: of no message. */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;

@@ -227,10 +227,7 @@ void raw_port_look(struct raw_iface *iface)
 #define LAST_LOOK_NS 300000000ull
 #define LAST_LOOK_TRIPS 5u /* round trips, at least: each lane is queried, and then this one */
 
-/*
- * Called by another thread, while the owner computes: the iface's times are those of its last
- * progress().
- */
+/* Called by another thread, while the owner computes: the times are of the last progress(). */
 void raw_beat(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -358,10 +355,7 @@ static void check_silence(struct raw_conn *c)
 	uint64_t every = keepalive_interval(c), silent = iface->live_clock - c->rx.seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->live.pings >= 3) {
-		/*
-		 * Before the connection fails, the protocol layer checks the other lanes: one may
-		 * work.
-		 */
+		/* Before it fails, the protocol layer checks whether other lanes work. */
 		if (c->live.doomed_at <= c->rx.seen) {
 			c->live.doomed_at = iface->live_clock;
 			c->live.suspect_next = iface->live_clock;

@@ -48,9 +48,7 @@ struct raw_multi {
 	uint16_t open;      /* bit k: both ends know the ports of path k */
 	uint16_t active;    /* paths that new frames take */
 	uint16_t bad;       /* paths that new frames do not take, though they are active */
-	/*
-	 * tail probes in a row that were answered over another path while path `rescued` was silent
-	 */
+	/* tail probes in a row that another path got answered while `rescued` was silent */
 	uint8_t rescues;
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
@@ -102,10 +100,7 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
  * @return true: frames are lost
  */
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
-/**
- * Has the path of a frame been silent since the frame left? Then the frame is lost, whatever newer
- * frames show.
- */
+/** Has the path of a frame been silent since the frame left? Then the frame is lost in any case. */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
 /** New frames take the paths in @p mask. */
@@ -113,9 +108,7 @@ void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
 /** A path has another port, and an answer has arrived over it. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);
-/**
- * The path has another port. If the path is bad, probe at once whether it carries frames from here.
- */
+/** The path has another port. If it is bad, probe at once whether it carries frames from here. */
 void raw_multi_probe_soon(struct raw_conn *c, uint8_t k);
 /** Probes to paths that are due, by tx_clock. */
 void raw_multi_timer(struct raw_conn *c);

@@ -227,10 +227,7 @@ void raw_share_take_back(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- slots */
 
-/*
- * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
- * changed
- */
+/* @p n is a power of two that suffices. @return false: no memory, nothing has changed */
 static bool resize_slots(struct raw_tx *tx, uint32_t n)
 {
 	struct raw_slot *slots = calloc(n, sizeof(*slots));

@@ -32,10 +32,7 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 	} while ((m = m->next));
 }
 
-/*
- * Free a buffer that most likely has no other reference. As rte_pktmbuf_free(), but the core is
- * known already.
- */
+/* As rte_pktmbuf_free() of a buffer that most likely has no other reference, on a known core. */
 static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
 	void *obj = m;

@@ -23,10 +23,7 @@
 
 /* ---------------------------------------------------------------- ports */
 
-/*
- * Choice of the UDP port from which the next probe leaves: its answer must arrive at this worker's
- * queue.
- */
+/* Choice of the UDP port of the next probe: its answer must arrive at this worker's queue. */
 
 /* Rounds of HELLO that choose ports by the driver's report of its hash; later ones do not. */
 #define TRUST 8u
@@ -130,10 +127,7 @@ static bool is_ours(const struct raw_conn *c)
 	return !c->base.passive && !c->iface->rx_filter.raw_ethertype;
 }
 
-/*
- * If ports also choose the receive queue, only the handshake finds them, for a configured number of
- * paths.
- */
+/* If ports choose the receive queue, too, only the handshake finds them, for configured paths. */
 bool raw_multi_can_open(const struct raw_conn *c)
 {
 	return c->iface->paths_auto && !raw_paths_spread(c) && c->path_count < RAW_PATHS_AUTO;

@@ -24,10 +24,7 @@ bool raw_paths_spread(const struct raw_conn *c);
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
 
-/*
- * @return true: the request or answer of the handshake is to be ignored, since it came to another
- * queue
- */
+/* @return true: the handshake's frame is to be ignored, since it came to another queue */
 bool raw_paths_ignored(struct raw_conn *c, bool any);
 
 bool raw_multi_can_open(const struct raw_conn *c);
@@ -39,9 +36,7 @@ void raw_path_open(struct raw_conn *c);
 void raw_path_reserve(struct raw_conn *c);
 void raw_path_open_timer(struct raw_conn *c);
 
-/**
- * Initiator: sends USE of path @p k again when it is due. @return true: no other port is searched
- */
+/** Initiator: sends USE of path @p k again when due. @return true: no other port is searched */
 bool raw_path_using(struct raw_conn *c, uint8_t k);
 
 /** Initiator: probe a new port for path @p k. @return 0 or -EAGAIN */

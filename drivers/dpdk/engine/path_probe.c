@@ -285,10 +285,7 @@ static void train_mark(struct raw_conn *c)
 	c->measured.frame = frame_time(m);
 }
 
-/*
- * Each PROBE has a CRC32C that the receiver checks; data may have none. So the time of the check is
- * subtracted.
- */
+/* The receiver checks the CRC32C of PROBEs; data may have none. So that time is subtracted. */
 static uint32_t check_time(struct raw_conn *c)
 {
 	uint64_t begin, end;

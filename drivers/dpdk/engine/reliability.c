@@ -427,10 +427,7 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 	       ++c->tx.stale_missed % STALE_ROUGH != 0;
 }
 
-/*
- * @return the round trip in ns, over the path that the frame names; 0 = the frame has no usable
- * echo
- */
+/* @return ns of the round trip, over the path that the frame names; 0 = no usable echo */
 static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
@@ -550,10 +547,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->tx.una > c->tx.next - c->tx.una)) {
-		/*
-		 * An older acknowledgement was overtaken. One of a frame that was never sent is
-		 * invalid.
-		 */
+		/* An acknowledgement was overtaken; or, of a frame never sent, it is invalid. */
 		if (weft_seq_diff(ack, c->tx.una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;

@@ -78,10 +78,7 @@ struct weft_loss {
 
 void weft_loss_init(struct weft_loss *l);
 
-/**
- * A retransmission was needless, as the first transmission was late and not lost: raise the
- * threshold.
- */
+/** A retransmission was needless, as the first transmission was only late: raise the threshold. */
 void weft_loss_spurious(struct weft_loss *l);
 
 /**
@@ -218,10 +215,7 @@ static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
  */
 uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max);
 
-/**
- * Walks the set bits of a received bitmap in ascending order; starts with *pos = 0. @return false
- * at the end
- */
+/** Walks the set bits of a bitmap in ascending order, from *pos = 0. @return false at the end */
 bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *bit);
 
 /* ---------------------------------------------------------------- several paths */

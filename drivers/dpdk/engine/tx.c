@@ -49,10 +49,7 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/*
- * May another frame be sent? A full window or a share used up is counted; a full window clears
- * tx_room.
- */
+/* May another frame leave? Counts a full window, which clears tx_room, and a share used up. */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = raw_tx_outstanding(&c->tx);
@@ -240,9 +237,7 @@ bool raw_frame_close(struct raw_conn *c, uint16_t flags)
 	return true;
 }
 
-/*
- * The fast path for a single frame in the queue; with others before it the whole queue is flushed.
- */
+/* The fast path for one frame in the queue; with others before it, flushes the whole queue. */
 static inline void send_now(struct raw_iface *iface)
 {
 	if (likely(iface->txq.count == 1 && raw_port_tx(iface, 1) == 1)) {

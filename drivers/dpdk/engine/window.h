@@ -68,10 +68,7 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 		      uint32_t before);
 /** A frame is lost. It is not in flight until it is retransmitted. */
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
-/**
- * May a lost frame be retransmitted now? If only pacing delays it, @p when is lowered to its time
- * (tx_clock).
- */
+/** May a lost frame be retransmitted? If only pacing delays it, lowers @p when to its tx_clock. */
 bool raw_window_again(const struct raw_tx *tx, uint64_t tx_clock, uint32_t bytes, uint64_t *when);
 /** A frame is retransmitted over slot->path; its previous transmission was over @p before. */
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);

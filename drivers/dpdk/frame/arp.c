@@ -78,10 +78,7 @@ void weft_arp_fini(struct weft_arp *a)
 	weft_arp_table_fini(&a->own);
 }
 
-/*
- * Marks an entry as used. An entry made for an unknown sender changes to @p kind when this host
- * uses it.
- */
+/* Marks an entry as used. Use by this host turns one for an unknown sender into @p kind. */
 static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum weft_arp_kind kind,
 		      uint64_t now)
 {
@@ -716,9 +713,7 @@ static void fill_msg(const struct weft_rx_filter *conf, const struct rte_arp_hdr
 	uint32_t tip = rte_be_to_cpu_32(arp->arp_data.arp_tip);
 
 	msg->type = request ? SOLICIT : ADVERTISE;
-	/*
-	 * An announcement, whose tip is our own address, has no flags, so that it changes no table.
-	 */
+	/* An announcement (tip is our own) has no flags, so that it changes no table. */
 	if (!request && tip != conf->ip)
 		msg->flags[0] = tip != 0 ? ANSWERS | OVERRIDES : OVERRIDES;
 	memcpy(msg->target, w->target, sizeof(msg->target));

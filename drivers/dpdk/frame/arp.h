@@ -145,10 +145,7 @@ unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT
  */
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
 
-/**
- * What an ARP packet states about another host. A hint is not trusted: it is a reason to query that
- * host.
- */
+/** What ARP states about another host. A hint is not trusted: it is a reason to query that host. */
 struct weft_arp_hint {
 	uint32_t ip;
 	uint8_t mac[6];

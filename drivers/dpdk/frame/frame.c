@@ -112,10 +112,7 @@ static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *bytes, const struct 
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
 	ip->type_of_service = a->tos;
-	/*
-	 * With a wrong MTU frames must be lost, which the probe detects, and must not be
-	 * fragmented.
-	 */
+	/* With a wrong MTU frames must be lost, for the probe to detect, and not fragmented. */
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = IPDEFTTL;
 	ip->next_proto_id = IPPROTO_UDP;

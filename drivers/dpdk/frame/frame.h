@@ -82,10 +82,7 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 /** hello.steer: HELLO: to be accepted even if it came to another queue; HELLO_ACK: it did */
 #define WEFT_HELLO_ANY_QUEUE 1u
 
-/*
- * For the data path: x86's rte_cpu_to_be_16() is volatile assembler, which compilers do not
- * optimise.
- */
+/* For the data path: x86's rte_cpu_to_be_16() is volatile assembler, never optimised. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define weft_be16(x) __builtin_bswap16(x)
 #define weft_be32(x) __builtin_bswap32(x)

@@ -135,10 +135,7 @@ static inline void weft_mem_lane_put(struct weft_mem_lane *mem)
 		mem->unmap(mem);
 }
 
-/**
- * @return the number of bytes, at most @p len, from @p at in @p mem on that are contiguous for the
- * NIC, too
- */
+/** @return bytes, at most @p len, from @p at in @p mem on that are contiguous for the NIC, too */
 static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const void *at,
 					  uint32_t len, rte_iova_t *iova)
 {
@@ -201,17 +198,11 @@ struct weft_frame_port_ops {
 	 * still holds their mbufs
 	 */
 	bool (*tx_done)(struct weft_frame_port *port);
-	/**
-	 * With #WEFT_FRAME_PORT_REG: let the NIC read memory; as weft_lane_driver.mem_register().
-	 * Any thread.
-	 */
+	/** With #WEFT_FRAME_PORT_REG, in any thread: as weft_lane_driver.mem_register(). */
 	int (*mem_map)(struct weft_frame_port *port, void *addr, size_t len,
 		       struct weft_mem_lane **mem, char *why, size_t why_len);
 	bool (*link_up)(struct weft_frame_port *port);
-	/**
-	 * The reason why there is no link, as a sentence; "" with a link. NULL = the port has no
-	 * text.
-	 */
+	/** Why there is no link, as a sentence; "" with a link. NULL = there is no text. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
 	 * The next event of the port since the last call. Called again until it returns NOTHING.
@@ -340,10 +331,7 @@ struct weft_frame_port {
 	/** the port works, but with a deficiency: the end of a sentence; NULL = none */
 	const char *warning;
 	bool rx_chained; /**< received frames may be mbuf chains */
-	/**
-	 * With #WEFT_FRAME_PORT_IN_PLACE the owner sets this: it accepts frames that rx_burst() has
-	 * left in place
-	 */
+	/** The owner sets this: it accepts frames left in place (#WEFT_FRAME_PORT_IN_PLACE) */
 	bool rx_in_place;
 	/** UDP port on which this queue listens; 0 = that of the lane's options */
 	uint16_t udp_port;

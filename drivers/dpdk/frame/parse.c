@@ -593,9 +593,7 @@ void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter
 	memcpy(p->mask + at, &matters, LANE_PATTERN);
 }
 
-/*
- * Not by rte_ipv4_udptcp_cksum_verify(): it takes the length of IP, which may exceed that of UDP.
- */
+/* Not by rte_ipv4_udptcp_cksum_verify(), which takes IP's length: it may exceed that of UDP. */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(view->ip + 1);

@@ -255,10 +255,7 @@ static enum weft_claim_held claim_look(const struct sockaddr_un *un, socklen_t l
 	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
 	rc = query_owner(un, len, owner);
 	if (rc == -EAGAIN || rc == -ECONNREFUSED) {
-		/*
-		 * -EAGAIN: the socket listens, but its backlog is full. -ECONNREFUSED: it does not
-		 * listen.
-		 */
+		/* -EAGAIN: the socket listens, with a full backlog. -ECONNREFUSED: it does not. */
 		w.listens = rc == -EAGAIN;
 		find_socket(&w);
 		owner->uid = w.uid;

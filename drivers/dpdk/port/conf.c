@@ -120,10 +120,7 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "
 			"bsize=9216 carries MTU 9000), the same at both ends";
 	l->rx_depth = l->tx_depth = (uint16_t)(1u << RTE_MIN(rsize, 14ul));
-	/*
-	 * With zero-copy the peer reads this process's hugepages: descriptors can name no other
-	 * memory.
-	 */
+	/* With zero-copy descriptors can name this process's hugepages only. */
 	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
 	l->copies_tx = l->rx_own = !l->no_extbuf;
 	l->no_chains = WEFT_MEMIF_SPLITS_CHAINS;
@@ -169,10 +166,7 @@ static int kernel_limits(struct weft_port_dev *d)
 	l->frame_hint =
 		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
 		"ends";
-	/*
-	 * A veth refuses a frame that is too long for its other end, and then the ring stops for
-	 * ever.
-	 */
+	/* A veth refuses a frame too long for its other end, and the ring stops for ever. */
 	peer = weft_veth_peer_mtu(l->if_index);
 	if (peer && peer < mtu) {
 		l->frame_max = peer + weft_port_l2(d->vlan);
@@ -594,10 +588,7 @@ static bool find_rx_depth(struct weft_port_dev *d)
 	return true;
 }
 
-/*
- * @return entries of the shortest send ring, if the PMD reports it (Intel's, mlx5, netvsc, hns3);
- * 0: it does not
- */
+/* @return entries of the shortest send ring; 0: not reported (Intel's, mlx5, netvsc, hns3 do) */
 static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 {
 	struct rte_eth_txq_info info;

@@ -177,10 +177,7 @@ static enum weft_eal_folder folder_now(char *own, size_t size, const char **base
 	const char *runtime = uid == 0 ? "/var/run" : secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
 	enum weft_eal_folder which;
 
-	/*
-	 * With set-user-id: a folder of the real user's name would belong to another user than the
-	 * effective one.
-	 */
+	/* With set-user-id, the effective user does not own a folder with the real user's name. */
 	if (uid != geteuid()) {
 		*base = own;
 		return weft_user_folder(geteuid(), tmp, own, size) && is_usable(own)

@@ -117,9 +117,7 @@ int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mem
 
 /* ---- buffers -------------------------------------------------------------------------------- */
 
-/*
- * Buffers of a port: one pool of whole frames, one of small mbufs for headers and external buffers.
- */
+/* Buffers of a port: a pool of whole frames, one of small mbufs (headers, external buffers). */
 
 struct weft_port_dev;
 

@@ -105,10 +105,7 @@ void weft_port_events_off(struct weft_port_dev *d)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(handled_events); i++) {
-		/*
-		 * After a removal this event still has to be received: it shows that the number is
-		 * free.
-		 */
+		/* After a removal this event must still come: it shows that the number is free. */
 		if (handled_events[i] == RTE_ETH_EVENT_DESTROY &&
 		    life_of(d->port_id) & WEFT_PORT_REMOVED)
 			continue;

@@ -25,10 +25,7 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_events_begin(struct weft_port *p);
 /** A number that changes with each event. */
 uint32_t weft_port_life(const struct weft_port_dev *d);
-/**
- * The application took the device from DPDK in the meantime: its port number is no longer valid for
- * any call.
- */
+/** The application took the device from DPDK: its port number is no longer valid for any call. */
 bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /**

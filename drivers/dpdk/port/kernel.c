@@ -206,10 +206,7 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 /* Frames left behind are sent only after a while without sending: send() costs more than a poll. */
 #define KICK_AFTER_US 20
 
-/*
- * Is the socket bound to the interface and a member of a fanout group, as the PMD's sockets and no
- * sniffer's?
- */
+/* Is it bound to the interface and in a fanout group, as the PMD's sockets and no sniffer's? */
 static bool is_pmd_socket(int fd, unsigned int if_index)
 {
 	struct sockaddr_ll ll = {0};
@@ -259,10 +256,7 @@ void weft_packet_socket_init(struct weft_port *p)
 	if (sndbuf <= 0)
 		sndbuf = 212992; /* Linux's default */
 	p->sock_limit = RTE_MIN((uint32_t)sndbuf, slots * CHARGE_LOW);
-	/*
-	 * One frame must always fit, however small the buffer is: the kernel checks before it
-	 * charges.
-	 */
+	/* One frame fits even the smallest buffer: the kernel checks before it charges. */
 	p->sock_limit = RTE_MAX(p->sock_limit, p->fp.frame_size + CHARGE_HIGH);
 	p->fp.tx_bytes_max = p->sock_limit / (p->fp.frame_size + CHARGE_HIGH) * p->fp.frame_size;
 	p->fp.tx_bytes_max = RTE_MAX(p->fp.tx_bytes_max, (uint32_t)p->fp.frame_size);
@@ -433,10 +427,7 @@ void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
 	if (!d->limits.xdp_queues)
 		return;
 	for_each(fd_look, &f);
-	/*
-	 * Another thread of the application may have created one, too: then the right one is
-	 * unknown.
-	 */
+	/* If another thread of the application has created one, too, the right one is unknown. */
 	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
 }
 

@@ -176,10 +176,7 @@ static void find_pci(struct finder *f)
 
 /* ---- the EAL's words ------------------------------------------------------------------------ */
 
-/*
- * @return the device that the word names with this option, or NULL; @p num is the number of its
- * words
- */
+/* @return the device that the word names with this option, of @p num words; NULL: none */
 static const char *device_of(int left, char *const *word, const char *option, int *num)
 {
 	size_t len = strlen(option);
@@ -314,9 +311,7 @@ void weft_local_find(struct weft_local *local)
 
 /* ---- devices that are held ----------------------------------------------------------------- */
 
-/*
- * Held until the process ends, or its EAL fails to start. A child does not own its parent's ports.
- */
+/* Held until the process ends, or its EAL does not start. A child owns no ports of its parent. */
 static struct weft_device_claim held[PATTERNS_MAX];
 static unsigned int num_held;
 
@@ -348,10 +343,7 @@ static bool pattern_fits(const char *pattern, const struct candidate *c)
 	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
 }
 
-/*
- * Finds devices that match and are not taken yet. @return their number; @p num_near of them are
- * near
- */
+/* Finds devices that match and are not taken. @return their number; @p num_near of them are near */
 static int match_devices(struct picking *g, const char *pattern, int *found, int *num_near)
 {
 	int i, n = 0;

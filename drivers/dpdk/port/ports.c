@@ -74,10 +74,7 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 pthread_mutex_t weft_port_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 
-/*
- * May Weft use the port? Another part of the process may have claimed it (a bond's members, the
- * application).
- */
+/* May Weft use the port? Another part of the process may have claimed it, as for a bond. */
 static bool is_ours_to_use(uint16_t id)
 {
 	struct rte_eth_dev_owner owner;
@@ -148,10 +145,7 @@ int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 	uint16_t id;
 	int n = 0, rc = 0;
 
-	/*
-	 * Without the lock, a port that is just being opened or closed would look like one of
-	 * another part.
-	 */
+	/* Without the lock, a port that just opens or closes would look like another part's. */
 	pthread_mutex_lock(&weft_port_lock);
 	for (id = 0; rc == 0 && id < RTE_MAX_ETHPORTS; id++) {
 		if (!is_ours_to_use(id))

@@ -61,10 +61,7 @@
 #define PCI_CAP_MSIX 0x11
 #define PCI_CONFIG 256
 
-/*
- * MSI-X vectors; 0: there are none, or they are not visible (only root can read more than 64
- * bytes).
- */
+/* MSI-X vectors; 0: none, or not visible (only root can read more than 64 bytes). */
 static unsigned int msix_vectors(const char *path)
 {
 	uint8_t c[PCI_CONFIG];
@@ -114,10 +111,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
-	/*
-	 * The limits: ixgbe enables the vector of the previous queue, and its VF driver that of the
-	 * first queue.
-	 */
+	/* The limits: ixgbe enables the vector of the previous queue, its VF driver the first's. */
 	static const struct {
 		const char *driver;
 		uint16_t queues;

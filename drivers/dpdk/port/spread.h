@@ -17,10 +17,7 @@ void weft_port_spread_text(struct weft_frame_port *port, char *text, size_t size
 
 /** Before rte_eth_dev_configure(): let the port hash UDP, if it has several queues. */
 void weft_port_spread_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
-/**
- * The port is started: find out how it distributes frames to queues. @return 0 or an error with @p
- * why
- */
+/** The port is started: find out how it chooses queues. @return 0 or an error with @p why */
 int weft_port_spread_open(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_spread_close(struct weft_port_dev *d);
 /** Fill in what the frame port reports about its queue. */

@@ -370,10 +370,7 @@ static struct rte_device *any_device(void)
 	return devices[i];
 }
 
-/*
- * @p gone will be freed. Its areas are assigned to another device, which shares its maps, or are
- * unmapped.
- */
+/* @p gone will be freed. Its areas go to another device, which shares its maps, or are unmapped. */
 static void reassign_areas(struct rte_device *gone)
 {
 	struct rte_device *heir = any_device();
@@ -539,10 +536,7 @@ bool weft_port_tx_done(struct weft_frame_port *fp)
 	/* A port that was stopped has returned all. */
 	if (!d->started)
 		return true;
-	/*
-	 * The PMD is not called any more; the buffers that it holds come back when the port is
-	 * closed.
-	 */
+	/* The PMD is not called any more; its buffers come back when the port is closed. */
 	if (weft_port_has_ended(d))
 		return false;
 	if (d->zcopy.done == WEFT_TX_DONE_CLEANUP) {

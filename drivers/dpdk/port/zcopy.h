@@ -48,10 +48,7 @@ struct weft_dma_stats {
 	uint64_t failed;  /**< refused by the EAL or the IOMMU */
 };
 
-/**
- * A port is being opened: find out what @p dev can reach. Maps a page of its own as a test; no
- * frame is sent.
- */
+/** A port is opened: find out what @p dev can reach, by mapping a page of its own. */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev);
 /**
  * The port is stopped, and its device may be freed from now on. May be called several times, also
@@ -76,10 +73,7 @@ void weft_dma_query(struct weft_dma_stats *stats);
 
 /** Fill @p d->zcopy from d->info and d->limits. @p no_extbuf: as in struct weft_port_opts. */
 void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf);
-/**
- * Will chains be sent? Only zero copy sends chains, and requesting them costs some PMDs their
- * vector path.
- */
+/** Will chains be sent? Only zero copy sends them, and they cost some PMDs their vector path. */
 bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf);
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
 /**
@@ -90,9 +84,7 @@ uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
-/**
- * A queue pair is about to close: wait until the NIC has read its frames, if the port stays open.
- */
+/** Before a queue pair closes: wait until the NIC has read its frames, if the port stays open. */
 void weft_port_zcopy_drain(struct weft_port *p);
 void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 

@@ -208,9 +208,7 @@ static void set_iface(const struct weft_udp *u, int fd)
 {
 	int index = (int)htonl(u->if_index);
 
-	/*
-	 * The index is in network order. If it can't be set, the routes alone choose the interface.
-	 */
+	/* The index is in network order. If this fails, routes alone choose the interface. */
 	if (u->fp.hosts)
 		set(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
 	else
@@ -514,10 +512,7 @@ static int udp_wait_fd(struct weft_frame_port *fp)
 	return weft_udp_of(fp)->epoll;
 }
 
-/*
- * Only frames received already prevent sleeping: a datagram in a socket keeps the descriptor
- * readable.
- */
+/* Only received frames prevent sleeping: a datagram in a socket keeps the descriptor readable. */
 static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
 {
 	(void)within;

@@ -30,10 +30,7 @@
 
 /* ------------------------------------------------------------------ interfaces */
 
-/*
- * The interfaces of this host that can be lanes over UDP sockets, and what the kernel reports of
- * them.
- */
+/* The host's interfaces that can be lanes over UDP sockets, and what the kernel reports of them. */
 
 /** An address of an interface. */
 struct weft_udp_iface {

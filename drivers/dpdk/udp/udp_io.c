@@ -751,10 +751,7 @@ static uint16_t send_call(struct send_call *c, struct rte_mbuf **pkts)
 	return done;
 }
 
-/*
- * ARP, a frame from a port that another socket of this host has, or one to a host that has lost its
- * number.
- */
+/* ARP, or a frame whose port another socket of this host has, or whose host lost its number. */
 static void odd_frame(struct weft_udp *u, const struct rte_mbuf *pkt)
 {
 	struct weft_udp_arp reply;

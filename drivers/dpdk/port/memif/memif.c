@@ -137,9 +137,7 @@ void weft_memif_ring_forget(struct weft_memif_ring *r)
 	if (r->region >= 0)
 		close(r->region);
 	r->region = -1;
-	/*
-	 * The peer has the eventfd open, too, so closing it here does not remove it from the set.
-	 */
+	/* The peer has the eventfd open, too, so close() does not remove it from the set. */
 	if (r->event >= 0) {
 		epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->event, NULL);
 		close(r->event);
@@ -492,10 +490,7 @@ int weft_memif_arm(struct weft_memif *mi, uint64_t *within)
 	if (rc == -EBUSY)
 		return rc;
 	mi->armed = rc == 0;
-	/*
-	 * A new connection wakes the owner, but a client without a server retries only when it is
-	 * checked.
-	 */
+	/* A new connection wakes the owner, but a client retries only when it is checked. */
 	if (rc)
 		*within = RTE_MIN(*within, (uint64_t)LOOK_NS);
 	return 0;

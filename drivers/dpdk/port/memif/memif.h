@@ -44,10 +44,7 @@ struct weft_memif {
 	bool armed;                     /**< of the owner: it sleeps, and frames wake it */
 };
 
-/*
- * Called by the port's owner, whose thread polls it. name, id, port_id, alone, no_wait and started
- * are set.
- */
+/* For the port's owner, whose thread polls it. All fields up to no_wait, and started, are set. */
 void weft_memif_start(struct weft_memif *mi);
 void weft_memif_stop(struct weft_memif *mi);
 /** Check whether the peer has arrived or left. Cheap enough for every few thousand polls. */

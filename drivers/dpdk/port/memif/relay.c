@@ -131,10 +131,7 @@ static int int_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &v, &len) ? -1 : v;
 }
 
-/*
- * Is it the listening socket of a server, or the connected one of a client, and not the relay's
- * own?
- */
+/* Is it the listening socket of a server, or a client's connected one, and not the relay's? */
 static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
 {
 	struct sockaddr_un un = {0};
@@ -328,10 +325,7 @@ static int client_started(struct weft_memif_relay *r)
 {
 	int fd = find_socket(&r->name, -1), pair[2], peer;
 
-	/*
-	 * The PMD has not read from the socket yet: the interrupt thread, which runs this, does so
-	 * later.
-	 */
+	/* The interrupt thread, which runs this, reads from the PMD's socket only later. */
 	if (fd >= 0 && !is_trusted(fd, &r->name))
 		return -EACCES;
 	if (fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -346,10 +340,7 @@ static int client_started(struct weft_memif_relay *r)
 		return -ENOMEM;
 	}
 	r->link->pmd_is_there = true;
-	/*
-	 * This thread has not polled the descriptor yet, so it will not poll the real socket
-	 * through it.
-	 */
+	/* This thread has not polled the descriptor yet, so it never polls the real socket. */
 	if (dup2(pair[0], fd) < 0 || watch_fd(peer, on_peer, r->link, &r->link->peer_watch)) {
 		close(pair[0]);
 		close(peer); /* link_free() closes what is watched */
@@ -457,10 +448,7 @@ static void on_listener(void *arg)
 	if (peer < 0)
 		return;
 	if (!is_trusted(peer, &ls->name)) {
-		/*
-		 * Messages of an untrusted peer stay unread. Another thread closes the descriptors
-		 * in them.
-		 */
+		/* Untrusted messages stay unread. Another thread closes the descriptors. */
 		weft_foreign_fd_close(peer);
 		return;
 	}

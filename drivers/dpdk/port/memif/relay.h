@@ -48,10 +48,7 @@ void weft_memif_relay_close(struct weft_memif_relay *r);
 int weft_memif_relay_started(struct weft_memif_relay *r);
 /** The port was stopped: drop the connection. */
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
-/**
- * The ring on which the port's owner sleeps; valid as long as the relay. NULL = it cannot sleep.
- * Any thread.
- */
+/** The ring on which the owner sleeps, as long as the relay lives. NULL = none. Any thread. */
 struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r);
 /** Has one of the ends closed the connection? Any thread. */
 bool weft_memif_relay_left(const struct weft_memif_relay *r);
