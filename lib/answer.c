@@ -386,10 +386,7 @@ static void wake_worker(void *arg)
 		weft_wait_nudge(w);
 		return;
 	}
-	/*
-	 * Only a try: a thread that has the lock may wait for an application's lock, or answers in
-	 * its progress call.
-	 */
+	/* Only a try: the lock's thread may wait for an application's lock, or answers itself. */
 	if (!weft_lock_try(&w->lock))
 		return;
 	if (!w->in_progress)

@@ -110,10 +110,7 @@ typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum
 				   int status, const char *text);
 
 enum weft_lane_iface_event {
-	/**
-	 * the link is lost, or its loss was unnoticed until now; lane_eps stay. Reported once until
-	 * the link is back
-	 */
+	/** the link is lost, or was found lost; lane_eps stay. Once until the link is back */
 	WEFT_LANE_IFACE_EV_LINK_DOWN,
 	/** the link is up; also the first time, if it was not up at open(). With its speed */
 	WEFT_LANE_IFACE_EV_LINK_UP,
@@ -420,10 +417,7 @@ struct weft_lane_ops {
 	 * first. Messages may arrive as soon as the peer is connected to it.
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
-	/**
-	 * Write attr.ep_addr_len bytes: the address by which the peer's lane_ep connects to this
-	 * one; little-endian.
-	 */
+	/** Write attr.ep_addr_len bytes, little-endian: the peer's lane_ep connects by them. */
 	void (*ep_get_address)(struct weft_lane_ep *lane_ep, void *buf);
 	/**
 	 * Connect to the remote lane_ep: its iface's get_address() bytes and its ep_get_address()
@@ -601,10 +595,7 @@ struct weft_lane_iface {
 	void *user; /**< protocol layer's */
 	/** protocol layer's: number of attr.domain in its context, or WEFT_NO_DOMAIN */
 	uint8_t domain;
-	/**
-	 * protocol layer's: 1 + number of attr.domain, also for domains without keys; 0 = the iface
-	 * registers nothing
-	 */
+	/** protocol layer's: 1 + number of attr.domain, keys or not; 0 = it registers nothing */
 	uint8_t mem_domain;
 	/**
 	 * driver: a frame waits for tx_flush(). Otherwise the worker skips the call, because an

@@ -293,10 +293,7 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 /* ------------------------------------------------------------------ connects */
 
 #define HOST_MAX 255u
-/*
- * Time past the end of a connect after which the worker ends it. Its thread has not begun then, or
- * still resolves the name.
- */
+/* Time past a connect's end until the worker ends it: its thread resolves or has not begun. */
 #define LATE_NS 200000000u
 
 struct connect {
@@ -478,10 +475,7 @@ static void connect_run(void *arg)
 	c->done = true;
 	is_abandoned = !c->worker;
 	if (!is_abandoned) {
-		/*
-		 * Sequentially consistent: a worker that is about to sleep sees the count, or the
-		 * nudge sees its descriptor.
-		 */
+		/* Sequentially consistent: a worker about to sleep sees the count, or is nudged. */
 		atomic_fetch_add(&c->worker->connects->done, 1);
 		weft_wait_nudge(c->worker);
 	}

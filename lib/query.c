@@ -124,10 +124,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 #define SEARCHES(X) \
 	X(w->conns->looks, "wireup.looks", "Entries checked to find a connection or a peer.")
 
-/*
- * Help of the counters of the connection layer and the registration cache. The table ends with a
- * name that is NULL.
- */
+/* Help of the counters of the connection layer and the registration cache; a NULL name ends it. */
 /* clang-format off */
 static const struct weft_lane_counter worker_counter_help[] = {
 	WEFT_WORKER_COUNTERS(WEFT_COUNTER_HELP)
@@ -416,10 +413,7 @@ static const struct weft_lane_counter *find_help(const struct weft_lane_counter 
 	return NULL;
 }
 
-/*
- * Counters of an interface: "dpdk:0000:00:05.0.rx.frames", "self.rx.messages". The interface's name
- * may contain dots.
- */
+/* Counters of an interface, whose name may have dots: "dpdk:0000:00:05.0.rx.frames". */
 static const struct weft_lane_counter *find_in_driver(const char *name, size_t driver_len)
 {
 	const struct weft_lane_driver **drivers = weft_drivers_list();

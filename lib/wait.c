@@ -640,10 +640,7 @@ int weft_wait(struct weft_worker *w, int status, struct weft_request **req,
 #define BEAT_AGAIN 4u
 
 static struct {
-	/*
-	 * Guards the list. The thread holds it while it calls beat(), so it never uses a worker
-	 * that has left the list.
-	 */
+	/* Guards the list. Held during beat(): the thread uses no worker that has left. */
 	pthread_mutex_t lock;
 	/* Serialises starting and ending the thread; taken before `lock`. */
 	pthread_mutex_t life;

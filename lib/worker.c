@@ -638,9 +638,7 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	f->req = req;
 	f->left = 1;
 	LIST_FOREACH(ep, &w->eps, entry) {
-		/*
-		 * The error callback has reported failed ones. The close of an endpoint flushes it.
-		 */
+		/* Failed ones were reported. The close of an endpoint flushes it. */
 		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
 			continue;
 		f->left++;

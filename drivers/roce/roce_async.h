@@ -28,10 +28,7 @@ bool roce_is_qp_event(enum ibv_event_type type);
 
 /** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */
 void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
-/**
- * Has the port been down for longer than the timeout of a lane, and at least 1 s? @p what gets a
- * phrase for messages.
- */
+/** Has the port been down for longer than a lane's timeout, and at least 1 s? @p what: a phrase. */
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len);
 /**
@@ -52,10 +49,7 @@ static inline bool roce_job_done(const struct roce_job *job)
 	return atomic_load_explicit(&job->done, memory_order_acquire);
 }
 
-/**
- * Cancel a job that waits for a thread: it is done now, with ECANCELED. A job that a thread has
- * begun runs to its end.
- */
+/** Cancel a waiting job: it is done now, with ECANCELED. A job that has begun runs to its end. */
 void roce_job_cancel(struct roce_dev *dev, struct roce_job *job);
 /** Wait for running and waiting jobs, and end the threads. */
 void roce_jobs_end(struct roce_dev *dev);

@@ -481,10 +481,7 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 	return lane_ep->state == ROCE_FAILED ? lane_ep->status : -ECANCELED;
 }
 
-/*
- * A callback may end the lane, which calls this function again. So state and bound are checked
- * again in each iteration.
- */
+/* A callback may end the lane, which calls this again: state and bound are checked each time. */
 void roce_chan_done(struct roce_chan *chan)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;

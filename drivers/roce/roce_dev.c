@@ -37,10 +37,7 @@ static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 	return roce_iface_of(iface)->dev;
 }
 
-/*
- * Access rights as verbs flags. Remote writes and atomics require local write access (InfiniBand
- * specification 10.6.3.1).
- */
+/* Access as verbs flags. Remote writes and atomics need local write access (IBTA 10.6.3.1). */
 static int verbs_access(const struct roce_dev *dev, unsigned int access)
 {
 	int flags = 0;

@@ -77,10 +77,7 @@ void roce_dev_put(struct roce_dev *dev);
  */
 int roce_dev_list(weft_lane_resource_cb add, void *arg);
 
-/**
- * Find the present index of this GID, of this type, and set @p gid->index. @return false = it is
- * not in the table
- */
+/** Find the present index of this GID and type: @p gid->index. @return false = not in the table */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
 /** A phrase for messages about an address that was removed. */
 void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);

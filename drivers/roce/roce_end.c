@@ -430,10 +430,7 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep)
 	lane_suspect(lane_ep, 0, text);
 }
 
-/*
- * The device of a peer acknowledges also for a stopped process, so only messages and counts of the
- * process are evidence.
- */
+/* A stopped process's device acknowledges, too: only messages and counts are evidence. */
 uint64_t roce_ep_seen(const struct weft_lane_ep *base)
 {
 	const struct roce_lane_ep *lane_ep = (const struct roce_lane_ep *)base;

@@ -41,10 +41,7 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 void roce_lane_ep_bye(struct roce_lane_ep *lane_ep);
 /** BYE was sent: has the close finished? Then its queue pairs are in the error state. */
 bool roce_lane_ep_close(struct roce_lane_ep *lane_ep);
-/**
- * The thread has finished with a lane_ep that had failed or been destroyed before. The worker owns
- * its queue pairs again.
- */
+/** The thread has finished with a lane_ep that has ended: the worker owns its queue pairs again. */
 void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep);
 /** Advance destroyed lane_eps, and free those that are drained. */
 void roce_reap(struct roce_iface *r);

@@ -33,10 +33,7 @@
 
 #define SLOW_NS 5000000 /* ns between two rounds of this work */
 
-/*
- * All lanes of the iface fail. The callbacks may destroy lane_eps, so each iteration starts at the
- * head of the list.
- */
+/* All lanes of the iface fail. Callbacks may destroy lane_eps, so each round begins at the head. */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
 	struct roce_lane_ep *lane_ep;
@@ -361,10 +358,7 @@ static void roce_close(struct weft_lane_iface *base)
 
 	while (!LIST_EMPTY(&r->lane_eps))
 		roce_ep_destroy(&LIST_FIRST(&r->lane_eps)->base);
-	/*
-	 * Wait for BYE and for completions: the device needs some milliseconds, and with a dead
-	 * peer its timeout.
-	 */
+	/* Wait for BYE and for completions: milliseconds, or the timeout of a dead peer. */
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
@@ -489,10 +483,7 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 {
 	struct weft_lane_attr *a = &r->base.attr;
-	/*
-	 * Software devices (rdma_rxe, siw) have no vendor id; their figures are those of the
-	 * kernel's network stack.
-	 */
+	/* Software devices (rdma_rxe, siw) have no vendor id, and the kernel's figures. */
 	bool soft = r->dev->attr.vendor_id == 0 || r->dev->attr.vendor_id == 0xffffff;
 	size_t rma = port->max_msg_sz && port->max_msg_sz < RMA_MAX ? port->max_msg_sz : RMA_MAX;
 

@@ -101,10 +101,7 @@ void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status s
 /** The error of a lane that ends by this status. @return negative errno */
 int weft_roce_wc_error(enum ibv_wc_status status);
 
-/**
- * Why a queue pair could not be connected: @p err is the positive errno of ibv_modify_qp() or
- * ibv_create_ah().
- */
+/** Why a queue pair could not be connected: @p err: errno of ibv_modify_qp(), ibv_create_ah(). */
 void weft_roce_text_connect(const struct weft_roce_names *names, int err, char *buf, size_t size);
 
 /** The message for an event of a queue pair. */

@@ -125,10 +125,7 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/**
- * Map a peer's table. @return NULL: the file is not sealed, so that the peer could remove its
- * pages, or it cannot be mapped
- */
+/** Map a peer's table. @return NULL: not sealed (its pages could be removed), or not mapped */
 const struct shm_reg_table *shm_reg_map(int fd);
 void shm_reg_unmap(const struct shm_reg_table *table);
 
@@ -248,10 +245,7 @@ static inline int shm_tx_chunk(struct shm_tx *tx)
 {
 	unsigned int i;
 
-	/*
-	 * The lowest first: recently read chunks are in a cache. Acquire: the receiver has finished
-	 * reading the chunk.
-	 */
+	/* The lowest first: it may be in a cache. Acquire: the receiver has read the chunk. */
 	for (i = 0; i < SHM_CHUNKS; i++)
 		if (tx->out >> i & 1 && atomic_load_explicit(&tx->dir->ctl.done[i],
 							     memory_order_acquire) == tx->uses[i])

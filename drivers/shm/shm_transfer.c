@@ -426,10 +426,7 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/*
- * Add a completion that is due when the peer has taken all records before it. The caller has
- * checked that there is a place.
- */
+/* Add a completion, due when the peer has taken all records before it. A place is free. */
 static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);

@@ -106,10 +106,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, cons
 					    .header = a->header,
 					    .header_length = (uint16_t)a->header_length};
 	rc = weft_send_data(req, params, buffer, count, false);
-	/*
-	 * Whether the message is sent at once is known only after weft_tx_start(). So the header is
-	 * copied before, which is cheap.
-	 */
+	/* Whether it is sent at once is known later: the header is copied, which is cheap. */
 	if (rc == 0 && (!me->up || !TAILQ_EMPTY(&me->pending)))
 		rc = copy_header(req);
 	if (rc) {
@@ -402,10 +399,7 @@ struct am {
 
 static const struct weft_ext no_ext;
 
-/*
- * Allocate a message with a copy of the data. The payload of @p a is NULL if the data comes in
- * pieces or stays at the sender.
- */
+/* Allocate a message with a copy of the data, or (@p a's payload is NULL) without its data. */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {
 	struct weft_am_data *d = am_of(me) ? malloc(sizeof(*d) + a->room) : NULL;

@@ -552,10 +552,7 @@ int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 
 /* ------------------------------------------------------------------ CRC-32C */
 
-/*
- * Bytewise with a table of 16 entries: slow and small, and close to the definition (reflected
- * polynomial 0x82f63b78).
- */
+/* Bytewise with a table of 16 entries: slow, small, near the definition (reflected 0x82f63b78). */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len)
 {
 	static const uint32_t nibble[16] = {

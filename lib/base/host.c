@@ -76,10 +76,7 @@ static inline uint64_t ticks(void)
 	return __rdtsc();
 }
 
-/*
- * The CPU reports an invariant TSC, and the kernel has not rejected the TSC (unsynchronised
- * sockets, bad firmware).
- */
+/* The CPU reports an invariant TSC, and the kernel has not rejected it (firmware, sockets). */
 static bool counter_usable(void)
 {
 	unsigned int a, b, c, d;

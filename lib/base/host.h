@@ -172,10 +172,7 @@ bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
  */
 int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len);
 
-/**
- * No process has the socket at @p path any more. False also when this is unknown. The owner of the
- * socket notices nothing.
- */
+/** No process has the socket at @p path, for certain. The socket's owner notices nothing. */
 bool weft_socket_is_dead(const char *path);
 
 /**

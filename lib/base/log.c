@@ -160,10 +160,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 	if (log_callback && call_back(level, origin, line + text))
 		return;
 	line[n++] = '\n';
-	/*
-	 * One write, so that lines of several threads or processes do not mix. A failed write of
-	 * the log is ignored.
-	 */
+	/* One write, so that lines do not mix. A failed write of the log is ignored. */
 	if (write(log_fd, line, n) < 0)
 		return;
 }

@@ -80,10 +80,7 @@ bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now);
 /** The lane has finished all its work. @return true when the estimate has changed */
 bool weft_rate_pause(struct weft_rate *r, uint64_t now);
 
-/**
- * The lane has no work any more; the time at which it ended is not known. @return true when the
- * estimate has changed
- */
+/** The lane ran out of work at an unknown time. @return true when the estimate has changed */
 bool weft_rate_stop(struct weft_rate *r, uint64_t now);
 
 /** The estimate, drifting back to the nominal rate when it is old; bytes/s, > 0 */

@@ -88,10 +88,7 @@ static inline void weft_question_leave(struct weft_question *q)
 	atomic_store_explicit(&q->leaving, true, memory_order_relaxed);
 }
 
-/**
- * Answer the question if one is posted. Costs a load of a cache line that is written only by
- * questions. NULL is allowed.
- */
+/** Answer a posted question. Costs a load of a line that only questions write. NULL is allowed. */
 static inline void weft_question_poll(struct weft_question *q)
 {
 	/* Relaxed: weft_question_answer() checks again, and acquires the question. */

@@ -13,10 +13,7 @@
 
 /* ------------------------------------------------------------------ printable text */
 
-/*
- * Text of a peer, a file or the environment that will be shown. Control sequences in it must not
- * reach a terminal.
- */
+/* Text of a peer, a file or the environment, shown without its terminal control sequences. */
 
 /**
  * Replace by '?', in place, every byte of the first @p length ones that is not part of printable
@@ -26,10 +23,7 @@
  */
 void weft_text_printable(char *text, size_t length);
 
-/**
- * Copy at most @p size - 1 of @p length bytes and make them printable, zero bytes too; @p dst is
- * terminated. @p size > 0
- */
+/** Copy up to @p size - 1 of @p length bytes, made printable, and terminate @p dst. @p size > 0 */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 
 /** @return @p text behind "@p name: " if it begins so, since the caller prints the name itself */
@@ -93,10 +87,7 @@ struct weft_json {
 /** @param size  at least 256 + @p command_len */
 void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
 		     size_t command_len, enum weft_json_kind kind);
-/**
- * @p name is NULL in arrays. Bytes that are not printable UTF-8 become '?'. A text or name is cut
- * after 1023 bytes.
- */
+/** @p name NULL in arrays. What is not printable UTF-8 becomes '?'. Cut after 1023 bytes. */
 void weft_json_text(struct weft_json *j, const char *name, const char *text);
 void weft_json_number(struct weft_json *j, const char *name, uint64_t value);
 /** @return length of the text in @p out, without its zero byte */

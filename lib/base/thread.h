@@ -189,10 +189,7 @@ void weft_blocking_interrupt(void);
  * closes, too: the kernel drops descriptors for which a process has no number left.
  */
 
-/**
- * Close @p fd in another thread. Any thread; returns at once. Where no thread can be started, the
- * descriptor stays open.
- */
+/** Close @p fd in another thread, without a wait. Without a thread it stays open. Any thread. */
 void weft_foreign_fd_close(int fd);
 
 /**

@@ -446,10 +446,7 @@ static int parse_number(const struct weft_option *opt, const char *text, double 
 	if (with_suffix(text, list, list == rates, value) < 0)
 		return -EINVAL;
 	if (opt->type != WEFT_OPT_DOUBLE && opt->type != WEFT_OPT_RATE) {
-		/*
-		 * 2^53: doubles represent integers exactly up to this number, and a size never
-		 * collides with AUTO or INF.
-		 */
+		/* 2^53: doubles represent integers exactly up to it; no size is AUTO or INF. */
 		if (*value > 9007199254740992.0)
 			return -ERANGE;
 		if (opt->type != WEFT_OPT_BYTES && opt->type != WEFT_OPT_TIME &&

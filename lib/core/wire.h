@@ -91,10 +91,7 @@
 /** Sequences a sender may be ahead of the first one still missing at the receiver. */
 #define WEFT_SEQ_WINDOW 4096
 
-/**
- * Validate a received message. @return 0 if id, length and every field that can be checked without
- * state are right; else -EBADMSG
- */
+/** Validate a received message. @return 0: all that needs no state is right; else -EBADMSG */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 /* ------------------------------------------------------------------ headers of split messages */

@@ -107,10 +107,7 @@ struct weft_context {
 	size_t mem_bytes; /* of all mems */
 	struct weft_regcache *regcache;
 	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
-	/**
-	 * Registration domains that ifaces of this context have had. A domain's index is its
-	 * number, which never changes.
-	 */
+	/** Domains that ifaces of this context have had. The index, the number, never changes. */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
 		char *name;
@@ -225,10 +222,7 @@ struct weft_wait {
 	pthread_t armer;       /* thread that armed it */
 	bool others;           /* another thread than those that wait has called progress */
 	bool roused;           /* sleepers must return: the eventfd was written */
-	/*
-	 * Number of wake-ups whose last sleeper has left. Written with both locks, the worker's
-	 * first; read with one of them.
-	 */
+	/* Wake-ups whose last sleeper has left. Written under both locks, read under one. */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;
 	pthread_cond_t left; /* by the monotonic clock */
@@ -575,10 +569,7 @@ struct weft_ep {
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, until it is claimed */
 };
 
-/**
- * The endpoint as reported to the application: NULL if the application has closed it, or if the
- * library owns it.
- */
+/** The endpoint for the application: NULL if that has closed it, or if the library owns it. */
 static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
 {
 	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;

@@ -106,10 +106,7 @@ static struct weft_regcache_entry *table_find(const struct weft_regcache_table *
 	enum weft_regcache_kind kind = kind_of(access), last = kind;
 	struct weft_regcache_entry *e = NULL;
 
-	/*
-	 * Local use accepts an entry of any kind. An entry whose key goes to a peer must allow
-	 * exactly this access.
-	 */
+	/* Local use accepts any kind. A key for a peer must allow exactly this access. */
 	if (kind == WEFT_REGCACHE_LOCAL)
 		last = WEFT_REGCACHE_KINDS - 1;
 	for (; kind <= last && kind < WEFT_REGCACHE_KINDS && !e; kind++)
@@ -509,10 +506,7 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 	weft_regcache_reap(rc);
 }
 
-/*
- * Remove the entries that the new entry replaces: those inside it, and those of local use that it
- * serves as well.
- */
+/* Remove the entries that the new one replaces: those inside it, and local ones that it serves. */
 static void replace_covered(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
 	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];

@@ -53,10 +53,7 @@ void weft_regcache_free(struct weft_regcache *rc);
  */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
-/**
- * Deregister the entries that have been invalidated, evicted or replaced. Any thread that holds
- * none of the locks.
- */
+/** Deregister the entries that are invalid, evicted or replaced. Any thread, without the locks. */
 void weft_regcache_reap(struct weft_regcache *rc);
 
 /** The counters and levels of the cache. */

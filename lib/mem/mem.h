@@ -139,10 +139,7 @@ void weft_mem_domains_free(struct weft_context *ctx);
 /** A new iface of a worker: all registrations are made with its domain, too. */
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
 
-/**
- * The iface is about to close; it is still open. Its registrations move to another iface of the
- * domain, or end.
- */
+/** The open iface is about to close: its registrations move within the domain, or end. */
 void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface);
 
 #endif /* WEFT_MEM_H */

@@ -103,10 +103,7 @@ static bool range_of(const struct uffd_msg *m, struct weft_uffd_range *r)
 	}
 }
 
-/*
- * Read events; the threads that wait for them continue. Does not block. @return ranges written, at
- * most @p max; 0 = none left
- */
+/* Read events: the threads that wait for them go on. Never waits. @return ranges, at most @p max */
 static unsigned int read_events(int fd, struct weft_uffd_range *out, unsigned int max)
 {
 	struct uffd_msg msgs[16];

@@ -165,10 +165,7 @@ static inline void call_back(struct weft_request *req)
 
 void weft_request_complete(struct weft_request *req, int status)
 {
-	/*
-	 * Lanes that close report the operations that they still held. The context's lock is held
-	 * then, so callbacks run later.
-	 */
+	/* Lanes that close report what they held, under the context's lock: callbacks run later. */
 	if (__builtin_expect(req->mw->fini, 0)) {
 		weft_request_complete_later(req, status);
 		return;

@@ -487,10 +487,7 @@ static inline void weft_stall_progress(struct weft_stalls *s, uint64_t now)
 	s->at = now;
 }
 
-/**
- * A send that was not complete inside its call begins or ends. The end of a request without a begin
- * counts nothing.
- */
+/** A send not complete inside its call begins or ends. An end without a begin counts nothing. */
 void weft_latency_begin(struct weft_request *req);
 void weft_latency_end(const struct weft_request *req);
 /** The mean length of the sends of class @p size; 0 = there was none, or all were empty. */

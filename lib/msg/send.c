@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sends: the protocol of a request, the queue of an endpoint whose lanes have no room, order, and
- * their service by progress.
- */
+/* Sends: choice of protocol, the queue of an endpoint without room, order, service by progress. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,10 +16,7 @@
 
 /* ------------------------------------------------------------------ what is to be sent */
 
-/*
- * Could a further weft_tx_service() send something? Not if the queue waits for the peer's credit:
- * CREDIT kicks it.
- */
+/* Could a further weft_tx_service() send something? Not without credit: CREDIT kicks the queue. */
 static bool has_work(const struct weft_msg_ep *me)
 {
 	const struct weft_request *req = TAILQ_FIRST(&me->pending);
@@ -67,10 +61,7 @@ void weft_send_withdraw_keys(struct weft_request *req, bool dead)
 
 static void release_mem(struct weft_request *req)
 {
-	/*
-	 * The peer has not sent ATS: its hardware may still read this memory for a while, but must
-	 * not read later contents.
-	 */
+	/* The peer has not sent ATS: its hardware must read no later contents here. */
 	bool dead = req->flags & WEFT_REQ_KEYS;
 
 	if (!req->send.mem)
@@ -456,10 +447,7 @@ int weft_tx_uncredited(struct weft_request *req)
 	return weft_tx_announce(req);
 }
 
-/*
- * Nothing of the message is sent yet: choose its protocol, and begin. @return as progress(),
- * -EMSGSIZE, -EOPNOTSUPP
- */
+/* Nothing is sent yet: choose a protocol, begin. @return as progress(), -EMSGSIZE, -EOPNOTSUPP */
 static int choose_and_begin(struct weft_request *req)
 {
 	const struct weft_proto_range *r = weft_proto_range(select_of(req), req->length);
@@ -476,10 +464,7 @@ static int choose_and_begin(struct weft_request *req)
 	return rc == WEFT_PROTO_NEXT ? -EMSGSIZE : rc;
 }
 
-/*
- * One step of the send at the head of the queue. @return 0 = nothing more to hand over; -EAGAIN; or
- * the error with which it ends
- */
+/* One step of the send at the head of the queue. @return 0 = all handed over; -EAGAIN; its error */
 static int send_step(struct weft_request *req)
 {
 	int rc;

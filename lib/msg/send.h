@@ -120,10 +120,7 @@ static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t lengt
 		return weft_tx_has_small(me);
 	return length <= me->tx_credit - me->tx_used;
 }
-/**
- * A lane has taken the message's first piece, or (@p eager false) its RTS: take its sequence number
- * and its credit.
- */
+/** A lane has its first piece, or (@p eager false) its RTS: take sequence number and credit. */
 static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 {
 	req->send.seq = req->flags & WEFT_REQ_AM ? req->me->tx_am_seq++ : req->me->tx_seq++;

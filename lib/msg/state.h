@@ -72,10 +72,7 @@ struct weft_module {
 	void (*worker_stop)(struct weft_msg_worker *mw);
 	/** After the lanes have closed: free memory. Called even if worker_init() was not. */
 	void (*worker_fini)(struct weft_msg_worker *mw);
-	/**
-	 * Once per progress while mw->work is not 0, before and after the endpoints' queues are
-	 * served. @return events
-	 */
+	/** Once per progress while mw->work is not 0, before, after the queues. @return events */
 	unsigned int (*before_queues)(struct weft_msg_worker *mw);
 	unsigned int (*after_queues)(struct weft_msg_worker *mw);
 	/** As weft_msg_busy(). */
@@ -497,10 +494,7 @@ static inline int weft_msg_ep_why(const struct weft_ep *ep)
 	return ep->status < 0 ? ep->status : -ECONNRESET;
 }
 
-/**
- * May the user begin an operation? @return 0; -ENOTCONN: the endpoint closes; or the error with
- * which it failed
- */
+/** May the user begin an operation? @return 0; -ENOTCONN: the endpoint closes; or its error */
 static inline int weft_msg_ep_check(const struct weft_ep *ep)
 {
 	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)

@@ -177,10 +177,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		count->tx_bytes += len;
 		return 0;
 	}
-	/*
-	 * A lane that fails reports this by an event, after which the endpoint uses others. Until
-	 * then the lane appears full.
-	 */
+	/* A failed lane reports this by an event; until then it appears full. */
 	return err ? err : -EAGAIN;
 }
 

@@ -120,10 +120,7 @@ static inline int weft_stripe_pick(struct weft_msg_ep *me, const struct weft_pic
 uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum weft_dir dir,
 			  unsigned int lane, uint64_t left);
 
-/**
- * Lane @p lane of @p me had no room: from now on its acknowledgements measure its rate, if it has
- * messages in flight.
- */
+/** Lane @p lane had no room: if messages are in flight, acknowledgements measure its rate now. */
 void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane);
 /** The lane has taken a message, or (@p full) has no room: update l->room by what is in flight. */
 static inline void weft_lane_took(struct weft_msg_lane *l, bool full)

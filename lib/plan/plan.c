@@ -474,10 +474,7 @@ static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 	};
 }
 
-/*
- * Parse a profile. Where the file has no value, that of the plan's model.conf applies. @return as
- * weft_plan_read()
- */
+/* Parse a profile; values that it lacks are those of model.conf. @return as weft_plan_read() */
 static int parse_profile(FILE *in, const char *name, struct weft_plan *plan, char *why,
 			 size_t why_len)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A plan in the forms for users and scripts: boxes, comma-separated values, sentences, and the
- * origin of every number.
- */
+/* A plan for users and scripts: boxes, CSV, sentences, and the origin of every number. */
 
 #include <errno.h>
 #include <string.h>

@@ -601,10 +601,7 @@ static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 	return ta < tb || (!(tb < ta) && a < b);
 }
 
-/*
- * The lowest rank of the lines that are valid at a size, and the largest size up to which the same
- * lines are valid.
- */
+/* The lowest rank of lines valid at a size, and the largest size for which these are all. */
 struct field {
 	unsigned int rank;
 	bool any;

@@ -198,10 +198,7 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/**
- * A line that is valid for sizes min..max (inclusive). A line of rank 1 is used only at sizes where
- * none of rank 0 is valid.
- */
+/** A line valid for sizes min..max, inclusive. Rank 1 serves where no line of rank 0 is valid. */
 struct weft_env_line {
 	size_t min, max;
 	struct weft_linear f;
@@ -465,10 +462,7 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
  */
 size_t weft_cost_zcopy_from(const struct weft_model *m);
 
-/**
- * Can the lane send this buffer type from user memory behind a header of @p hdr bytes? @return
- * longest payload, 0 = no
- */
+/** Can the lane send this buffer in place behind @p hdr bytes? @return longest payload, 0 = no */
 size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf);
 /** The longest payload that the lane accepts by copying. */
 size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t hdr);
@@ -512,10 +506,7 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 /** RTS, RTR, DATA as active messages. */
 int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv);
-/**
- * RTS, requests of the receiver for ranges of the data, DATA as active messages from user memory
- * where possible.
- */
+/** RTS, PULLs of ranges of the data, DATA as active messages, from user memory where possible. */
 int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,
 			uint32_t lanes, struct weft_curve *cv);
 /** RTS with keys, native remote reads by the receiver. */

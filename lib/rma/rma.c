@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Puts, gets and atomics: the calls of weft_rma.h, their protocols, and the state of a worker and
- * of an endpoint.
- */
+/* Puts, gets and atomics: the calls of weft_rma.h, protocols, state of workers and endpoints. */
 
 #include <errno.h>
 #include <stdio.h>

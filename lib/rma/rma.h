@@ -161,10 +161,7 @@ struct weft_rkey {
 	} native[WEFT_RKEY_DOMAINS];
 };
 
-/**
- * Errors stored separately until a flush reports them. With more, a flush may report an error of
- * later operations.
- */
+/** Errors stored separately until a flush. With more, it may report one of later operations. */
 #define WEFT_RMA_ERRORS 8
 
 /** At least one operation from the first to the last was refused, by numbers of operations. */
@@ -253,10 +250,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/**
- * May one more put that notifies begin? If not, weft_rma_note_begin() has requested the
- * confirmation of earlier ones.
- */
+/** May one more put that notifies begin? If not, confirmation of earlier ones is requested. */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;

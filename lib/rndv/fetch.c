@@ -284,10 +284,7 @@ static int rndv_reset_pull(struct weft_request *req)
 	return 0;
 }
 
-/*
- * As rndv_reset_pull(). If bytes have been requested already, new lanes with a key in the offer
- * read from now on.
- */
+/* As rndv_reset_pull(). After the first request, new lanes with a key in the offer read, too. */
 static int rndv_reset_get(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;

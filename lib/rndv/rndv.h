@@ -183,17 +183,12 @@ bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
 void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a);
 /** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good);
-/**
- * The lanes have changed: find each one's port. A lane with requests outstanding keeps its port.
- */
+/** The lanes have changed: find their ports. A lane with requests outstanding keeps its port. */
 void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
 struct weft_pull_range;
 
-/**
- * bytes; the worker's limit at first, or WEFT_RNDV_LIMIT if that is less. Fast lanes raise the
- * limit, up to WEFT_RNDV_LIMIT
- */
+/** bytes; the worker's first limit, which fast lanes raise; never above WEFT_RNDV_LIMIT */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
 /** Pulls of one peer that may wait for their lanes. Weft's receivers send far fewer at once. */
 #define WEFT_RNDV_PULLS_MAX 1024u

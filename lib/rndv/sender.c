@@ -83,10 +83,7 @@ static size_t rndv_offer(struct weft_request *req, weft_le32 *flags, void *recor
 	return weft_rndv_keys_write(me, lanes, req->send.offered, req->dt.buf, records);
 }
 
-/*
- * A lane has taken the RTS. From now on until ATS the peer may refer to the request, which waits
- * (WEFT_REQ_WAIT_ACK).
- */
+/* A lane has taken the RTS: until ATS the peer may refer to the request (WEFT_REQ_WAIT_ACK). */
 static void rndv_offered(struct weft_request *req)
 {
 	req->send.offset = 0;
@@ -358,10 +355,7 @@ static void put_done(struct weft_lane_comp *comp, int status)
 		if (status)
 			put_again(req, lane, off, len);
 		else
-			/*
-			 * On the same lane, behind the bytes: a notification over another lane
-			 * could overtake the write.
-			 */
+			/* On the same lane: over another one it could overtake the write. */
 			weft_tx_ctl_on(me, (int)lane, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
 	}
 	weft_send_check(req);

@@ -38,10 +38,7 @@
 
 struct weft_match_source;
 
-/**
- * Where to search, in addition to tag and source. The fields are those of the same names in struct
- * weft_match_recv.
- */
+/** Where to search, after tag and source: the fields are those of struct weft_match_recv. */
 struct weft_match_chan {
 	uint16_t channel;
 	uint32_t from;
@@ -221,10 +218,7 @@ static inline bool weft_match_overloaded(const struct weft_match *m)
 /** Move everything into larger tables. @return the previous memory, to be freed */
 void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits);
 
-/**
- * A message has arrived on @p chan, from channel `from` of the source. @return the receive that
- * gets it, removed; or NULL
- */
+/** A message from channel `from` came on @p chan. @return its receive, removed; or NULL */
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
 					  uint64_t tag, struct weft_match_chan chan);
 

@@ -163,10 +163,7 @@ static ssize_t pack_whole(void *dst, size_t max, void *arg)
 	return (ssize_t)(sizeof(m->hdr) + m->count);
 }
 
-/*
- * A whole message beyond WEFT_EAGER_FREE that its lane copies. It takes its bytes of credit, and
- * needs no request either.
- */
+/* A whole message beyond WEFT_EAGER_FREE, copied by its lane: takes credit, needs no request. */
 static bool send_copied(struct weft_msg_ep *me, const void *buffer, size_t count, uint64_t tag,
 			const struct weft_op_params *params)
 {
@@ -408,10 +405,7 @@ static inline bool is_plain(const struct weft_op_params *params)
 			   !params->channel);
 }
 
-/*
- * The result of recv_any() in the most common case: an exact receive of contiguous bytes from any
- * source, and no message waits.
- */
+/* recv_any() in the most common case: any source, exact, contiguous bytes, no message waits. */
 static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t count, uint64_t tag,
 			     const struct weft_op_params *params, struct weft_request **out)
 {

@@ -202,10 +202,7 @@ void weft_rx_unhash(struct weft_message *msg)
 	msg->flags &= ~WEFT_MSG_HASHED;
 }
 
-/*
- * Insert a complete message that the user has from a probe into the list of its endpoint, or of the
- * worker when that is gone.
- */
+/* Insert a complete, probed message into the list of its endpoint, or if gone of the worker. */
 static void hold_probed(struct weft_message *msg)
 {
 	LIST_INSERT_HEAD(msg->me ? &msg->me->tag->probed : &msg->tw->probed, msg, link);
@@ -336,10 +333,7 @@ void weft_rx_drop(struct weft_message *msg)
 		weft_rx_free(msg);
 		return;
 	}
-	/*
-	 * The rest of its pieces must be consumed: bind it to a receive that accepts everything and
-	 * stores nothing.
-	 */
+	/* The rest must be consumed: bind it to a receive that stores nothing. */
 	sink = weft_request_alloc(msg->tw->mw, &weft_tag_recv_ops, NULL, false);
 	if (!sink)
 		return; /* it stays with its endpoint until that ends */

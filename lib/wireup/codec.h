@@ -50,10 +50,7 @@ struct weft_records {
 
 void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data,
 		      size_t len);
-/**
- * Send a message, in pieces if it is too long. @return 0, -EAGAIN (send all of it again later), or
- * the lane's error
- */
+/** Send a message, in pieces if long. @return 0, -EAGAIN (all of it again), or the lane's error */
 int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
 		     const void *records, size_t len);
 /** Validate a whole message, without state. @return 0, or -EPROTO with a reason in @p why */

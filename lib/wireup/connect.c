@@ -21,10 +21,7 @@
 
 /* ------------------------------------------------------------------ responder */
 
-/*
- * Least time between two checks: one check serves all endpoints of a worker, but the probe or its
- * reply may be lost.
- */
+/* Least time between two checks: one serves all endpoints of a worker, but may be lost. */
 #define CHECK_AGAIN_NS UINT64_C(1000000000)
 
 /*
@@ -232,10 +229,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	wireup_accept(ep, lane_ep, m);
 }
 
-/*
- * The first REQ stays: a later one with the same number from another sender is not of the endpoint
- * that sent the first.
- */
+/* The first REQ stays: a later one with its number may be of another sender's endpoint. */
 static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_wire_wireup *b)
 {
 	return weft_ref_equal(a->src_ep, b->src_ep) &&

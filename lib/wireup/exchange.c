@@ -462,10 +462,7 @@ static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wire
 	weft_wireup_send(lane_ep, &head, r.buf, r.len);
 }
 
-/*
- * A duplicate of a message may make a connection that its sender never ends. This end destroys the
- * connection if it has no use.
- */
+/* A duplicate may make a connection that its sender never ends: destroy it if it has no use. */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
 	if (!lane_ep->user && lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)

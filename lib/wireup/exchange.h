@@ -92,10 +92,7 @@ void weft_ep_closing_step(struct weft_ep *ep);
 void weft_ep_closing_lanes(struct weft_ep *ep);
 /** The ep that is being closed is retired: end its close. */
 void weft_ep_closing_end(struct weft_ep *ep, int status);
-/**
- * Status of the close if the ep ends now with @p status: 0 once the flush is over, because no
- * message is lost then.
- */
+/** Status of the close if the ep ends now with @p status: 0 after the flush: nothing is lost. */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 #endif /* WEFT_WIREUP_EXCHANGE_H */

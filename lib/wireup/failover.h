@@ -34,10 +34,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);
 /** Stop lane @p n, and send LANE_DOWN to the peer. @return false: it cannot be stopped, goes on */
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
-/**
- * Run what is due: checks of suspect lanes, messages that found no room or got no reply, attempts
- * to connect lanes again.
- */
+/** Run what is due: checks of suspect lanes, messages without room or reply, new connections. */
 void weft_failover_timer(struct weft_ep *ep);
 
 /** The longest round trip of the lanes in use, in ns; 0 = unknown. */

@@ -23,10 +23,7 @@
 #include "wireup/select.h"
 #include "wireup/state.h"
 
-/*
- * The keys of the tables are keyed hashes, and so is the identity: a peer that chooses its id
- * cannot choose its bucket.
- */
+/* The tables' keys are keyed hashes, as the identity is: a peer's id does not choose its bucket. */
 static uint64_t hash_place(const struct weft_worker *w, const char *words)
 {
 	return weft_siphash(&w->hash_key, words, strlen(words));

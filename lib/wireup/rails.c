@@ -52,10 +52,7 @@ static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_if
 	       a->attr.bandwidth < SLOWER * b->attr.bandwidth;
 }
 
-/*
- * The comparable iface that shows the fault of iface @p i best: the fastest, or the one with the
- * largest frames.
- */
+/* The comparable iface that shows iface @p i's fault best: the fastest, or with largest frames. */
 static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
 						 bool by_frame)
 {
@@ -424,10 +421,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/*
- * Log that lane @p n has smaller messages than a lane of an equal local interface: the other end of
- * it, or the path, is the cause.
- */
+/* Log that lane @p n has smaller messages than its like: by the other end, or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;

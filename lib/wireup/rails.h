@@ -23,10 +23,7 @@ bool weft_is_rail(const struct weft_lane_iface *iface);
  */
 bool weft_rails_settled(struct weft_ep *ep);
 
-/**
- * An interface of a worker that is being created is missing: store the reason for the message of
- * weft_rails_opened().
- */
+/** An interface of a new worker is missing: store the reason for weft_rails_opened()'s message. */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
 /**
  * All possible interfaces are open: log those that are slower or have smaller frames than others.

@@ -75,16 +75,10 @@ void weft_lanes_describe_local(struct weft_ep *ep);
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
 /** The leader's choice, with @p boot as lane 0. */
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
-/**
- * Accept a map from the peer, without its impossible lanes. @return lanes kept, or -EPROTO: not
- * even lane 0 is possible
- */
+/** Accept the possible lanes of a peer's map. @return their number, or -EPROTO: not even lane 0 */
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
-/**
- * Take the numbers that @p lane_ep has measured, except those that a user has set: @p set,
- * WEFT_LANE_F_*_SET.
- */
+/** Take the numbers that @p lane_ep has measured, not those a user has set: @p set, F_*_SET. */
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
 /** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);

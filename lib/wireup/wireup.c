@@ -447,10 +447,7 @@ static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status
 	       (status == -ECONNRESET && !(lane_ep->iface->attr.features & WEFT_LANE_F_HOST));
 }
 
-/*
- * The lost connection is of an ep that is not connected yet, or it carries no lane. @return false:
- * it is a lane in use
- */
+/* The connection is of an ep that is not connected, or no lane. @return false: a lane in use */
 static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
 			    const char *text)
 {

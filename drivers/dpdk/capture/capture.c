@@ -331,10 +331,7 @@ static void prepare_own(struct own *own, const char *text)
 						   sizeof(own->why));
 }
 
-/*
- * A capture to this file is running already; the lane's other options are not used. Its file may
- * have been removed since then.
- */
+/* A capture to this file is running: the lane's options are not used. Its file may be gone. */
 static struct weft_capture *join_running(struct weft_capture *c, struct own *own)
 {
 	weft_capture_filter_free(own->filter);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Files that captures and the flight recorder write: opening, comments of frames, threads; options
- * of a capture, and its filter.
- */
+/* Files of captures and the flight recorder, comments of frames, threads; options and filters. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -642,10 +642,7 @@ static struct weft_recorder *recorder_new(uint64_t frames)
 	return r;
 }
 
-/*
- * Under the lock. @return a recorder of this size that a lane has left, or a new one; NULL: there
- * is no place or no memory
- */
+/* Under the lock. @return a recorder of this size that a lane has left, or a new one; NULL: none */
 static struct weft_recorder *recorder_get(uint64_t frames)
 {
 	struct weft_recorder *r;

@@ -161,20 +161,14 @@ static bool has_room(struct weft_capture_ring *r, uint64_t head)
 	return head - r->tail_seen <= r->size;
 }
 
-/*
- * @return a record for the next frame, to be filled in except `size` and `dropped`; NULL: no room,
- * and the frame is counted
- */
+/* @return a record for the next frame, but for `size` and `dropped`; NULL: no room, counted */
 static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_t caplen)
 {
 	uint64_t need = (HEAD + caplen + 7) & ~7ull, at = r->now.head & (r->size - 1), skip = 0;
 	struct weft_capture_record *rec;
 
 	r->now.seen++;
-	/*
-	 * A record is contiguous. All sizes are multiples of 8, so there is room for the size 0
-	 * that marks the end.
-	 */
+	/* A record is contiguous. Sizes are multiples of 8: a size 0, the end, has room. */
 	if (r->size - at < need)
 		skip = r->size - at;
 	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The table of the algorithms; and the simplest: the window of the configuration, whatever the
- * state of the network.
- */
+/* The table of the algorithms; and the simplest: the configured window, whatever happens. */
 
 #include "engine/cc.h"
 #include "engine/cc_delay.h"

@@ -42,10 +42,7 @@ struct weft_cc_ops {
 	const char *name;
 	void (*init)(struct weft_cc *cc, const struct weft_cc_conf *conf);
 	void (*on_ack)(struct weft_cc *cc, const struct weft_cc_ack *ack);
-	/**
-	 * @p bytes are known to be lost: a newer frame of this path arrived, or frames that left
-	 * long after over other paths.
-	 */
+	/** @p bytes are lost: newer frames arrived over this path, or much newer ones elsewhere. */
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
 	/**
 	 * The retransmission timer has expired, for the @p tries th time in a row. The first

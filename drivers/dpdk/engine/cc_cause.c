@@ -486,10 +486,7 @@ bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	return true;
 }
 
-/*
- * With a small window, jitter passes some frames without delay again and again. A queue that other
- * flows keep delays all of them.
- */
+/* With a small window, jitter passes some frames without delay; a queue of others delays all. */
 static bool is_jitter(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;
@@ -661,10 +658,7 @@ static void share_begin(struct weft_cc *cc)
 	weft_cc_climb_begin(cc);
 }
 
-/*
- * On a long path: has the window fallen in rounds that would have taken the queue of this path, and
- * of others of its kind, away?
- */
+/* On a long path: would the rounds in which the window fell have drained queues of this kind? */
 static bool long_others(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;

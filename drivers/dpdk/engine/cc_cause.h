@@ -65,10 +65,7 @@ bool weft_cc_overflowed(const struct weft_cc *cc, uint64_t now);
 /** To be called when a round ends. Updates the rate of a long path. */
 void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
 
-/**
- * To be called when a round of mode START ends with a delay of @p queue. @return true: the delay is
- * no reason to end the mode
- */
+/** When a round of mode START ends with a delay of @p queue. @return true: the mode goes on */
 bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
 
 /**

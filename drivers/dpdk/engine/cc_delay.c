@@ -263,10 +263,7 @@ static uint32_t window_of_rate(const struct weft_cc *cc, uint64_t now, uint32_t 
 
 /* ---------------------------------------------------------------- loss */
 
-/*
- * Did a full queue drop the frames that were lost in this round? Otherwise the path loses frames
- * whatever the window is.
- */
+/* Did a full queue drop the frames lost in this round? Else the path loses at any window. */
 static bool by_queue(const struct weft_cc *cc, uint32_t worst, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;

@@ -368,10 +368,7 @@ struct raw_mtu {
  */
 
 #define RAW_BYE_GRACE 2000000ull
-/*
- * ns between two reports of a connection as suspect: with a port that takes no frames, its timer
- * expires every WEFT_PROBE_MIN.
- */
+/* ns between two reports as suspect: the timer may expire every WEFT_PROBE_MIN. */
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
@@ -713,10 +710,7 @@ void raw_table_hello_remove(struct raw_conn *c);
 /* A connection is in the list of its next hop from RAW_UP on, until it fails or is freed. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
-/*
- * The list of the connections over this hop, which may contain others, too. NULL: the iface has not
- * had a connection yet.
- */
+/* The connections over this hop, and perhaps others. NULL: the iface has had no connection yet. */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
 /* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
 void raw_table_resolving(struct raw_conn *c, bool yes);

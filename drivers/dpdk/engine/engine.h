@@ -46,10 +46,7 @@
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */
 struct weft_raw_conf {
 	bool raw_ethertype; /**< own ethertype instead of IP and UDP */
-	/**
-	 * frames have IPv6 headers; ip, gateway and neigh are then numbers of port->hosts, which
-	 * holds these hosts
-	 */
+	/** frames have IPv6 headers; ip, gateway and neigh are numbers that port->hosts holds */
 	bool six;
 	uint16_t vlan;    /**< 1..4094; 0 = untagged */
 	uint32_t ip;      /**< host order; 0 = link-local, 169.254/16, derived from the MAC */

@@ -271,10 +271,7 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 						     c->iface->live_clock));
 }
 
-/*
- * The responder has many half-open connections. The cookie, repeated in HELLO, proves that this end
- * receives at its address.
- */
+/* The responder is busy. Its cookie, repeated in HELLO, proves that this end has its address. */
 static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;

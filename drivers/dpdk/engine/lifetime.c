@@ -422,17 +422,11 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 #define HALF_FREE 32u  /* entries for peers without a proven address */
 #define HALF_SHARE 32u /* entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
-/*
- * live_clock: an entry of this age is old. In the meantime a live handshake goes on, as this is
- * several round trips
- */
+/* live_clock: age of an old entry. It is several round trips: a live handshake has gone on */
 #define HALF_OLD 100000000ull
 #define COOKIE_NS 8000000000ull
 
-/*
- * The source of a HELLO. Frames from behind a router may come from several MACs of the router, so
- * with IP the MAC stays 0.
- */
+/* The source of a HELLO. With IP the MAC stays 0, since a router may have several MACs. */
 struct source {
 	uint8_t mac[6];
 	uint16_t kind;

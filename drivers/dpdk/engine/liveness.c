@@ -29,10 +29,7 @@
 
 /* ---------------------------------------------------------------- suspicion */
 
-/*
- * A peer is suspect after this number of timeouts in a row, if no valid frame has come for these ns
- * and round trips.
- */
+/* A peer is suspect after this number of timeouts, without a frame for these ns and round trips. */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
 #define SUSPECT_TRIPS 3u
@@ -116,10 +113,7 @@ void raw_suspect_idle(struct raw_conn *c)
 	conn_suspect(c, 0, text);
 }
 
-/*
- * The port has lost its link. The event's receiver may destroy connections; none is freed before
- * the next progress call.
- */
+/* The link is lost. The event may destroy connections; they are freed by the next progress call. */
 static void suspect_link(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -465,10 +459,7 @@ static void half_timer(struct raw_conn *c)
 	raw_hs_timer(c);
 }
 
-/*
- * Performs the actions of a connection that are due, and enters the time of its next check. It may
- * free the connection.
- */
+/* Does what is due for a connection, and enters its next check. It may free the connection. */
 static void look_at(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_TIMER_LOOKS);

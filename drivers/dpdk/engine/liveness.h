@@ -86,10 +86,7 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 		raw_clocks_far(iface, now);
 	}
 	if (iface->sent) {
-		/*
-		 * Frames sent since the last call have its timestamp: a sample from them is wrong
-		 * by up to the whole step.
-		 */
+		/* Frames sent since then have its timestamp: samples err by up to the step. */
 		iface->stale[slot].ts = ts;
 		iface->stale[slot].error = iface->step;
 		iface->sent = false;

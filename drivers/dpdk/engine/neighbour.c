@@ -243,10 +243,7 @@ static uint64_t challenge_proof(const struct raw_conn *c, uint64_t number, bool 
 	return weft_siphash_end(&s);
 }
 
-/*
- * The number of a challenge. Its hash is under a key of this iface, so no other host can compute
- * the number of a MAC.
- */
+/* The number of a challenge: a hash under a key of this iface, so no other host can compute it. */
 static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uint8_t mac[6])
 {
 	struct weft_siphash s;

@@ -17,10 +17,7 @@
 /* live_clock; for this time a responder waits for an ARP reply */
 #define RAW_HELLO_MAC_NS 1000000000ull
 
-/*
- * Request an address, if a request is due. `theirs`: an unknown sender claims the address. @return
- * true: the request was sent
- */
+/* Request an address if due. `theirs`: an unknown sender claims it. @return true: it was sent */
 bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs);
 
 void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);

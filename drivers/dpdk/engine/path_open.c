@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Paths on a connection that is up: their ports, opening them, and trials of more.
- * doc/raw-lanes.md.
- */
+/* Paths on a connection that is up: their ports, opening, trials of more. doc/raw-lanes.md. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -415,10 +412,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 /* ns from a failed trial to the next: at first and at most, as each failure doubles it */
 #define AGAIN_MIN 10000000ull
 #define AGAIN_MAX 10000000000ull
-/*
- * ns after which half of the paths are tried: at first and at most, as it doubles each time that
- * they were too few
- */
+/* ns until half of the paths are tried: at first and at most; doubles when they were too few */
 #define FEWER_MIN 1000000000ull
 #define FEWER_MAX 64000000000ull
 

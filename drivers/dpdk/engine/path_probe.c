@@ -35,10 +35,7 @@
  * over path 0 are, a device drops that path's frames: this path and those behind it are left out.
  */
 
-/*
- * Ports tried in a round for each small frame, if any port will do: random loss must not look like
- * a blocked path.
- */
+/* Ports tried in a round per small frame, if any will do: random loss is not a blocked path. */
 #define TRIES 3u
 /*
  * Answers over path 0 after which a silent path is given up. The larger number applies while an end
@@ -140,10 +137,7 @@ uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 	return (uint32_t)(p - (uint8_t *)body);
 }
 
-/*
- * Responder. Path 0 leads back to the source of READY, so that the port translation of a NAT on the
- * path stays in use.
- */
+/* Responder. Path 0 leads back to the source of READY, so that a NAT's translation stays in use. */
 int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;

@@ -105,10 +105,7 @@ static void tail_answered(struct raw_conn *c)
 
 #define RESERVE_TRIES 2u /* a frame that was lost more often may take a path in reserve */
 
-/*
- * Copies a frame to a new buffer, since the NIC may still read the first one. User memory is
- * shared, not copied.
- */
+/* Copies a frame, which the NIC may still read, to a new buffer. User memory is not copied. */
 static struct rte_mbuf *copy_frame(struct raw_iface *iface, const struct rte_mbuf *m)
 {
 	struct rte_mempool *pool = m->nb_segs == 1 ? iface->port->pool : iface->port->hdr_pool;

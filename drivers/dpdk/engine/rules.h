@@ -196,10 +196,7 @@ static inline int weft_rxwin_need(struct weft_rxwin *w, uint32_t seq)
 
 void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq);
 
-/**
- * Record a sequence for which weft_rxwin_check() returned NEW and weft_rxwin_need() 0, after its
- * messages were delivered.
- */
+/** Record a delivered sequence, after weft_rxwin_check() returned NEW and weft_rxwin_need() 0. */
 static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
 {
 	if (seq == w->next && w->high == w->next)

@@ -41,10 +41,7 @@
 
 #define CHAIN_HEAD 256 /* bytes that hold all headers of a frame and of its first message */
 
-/*
- * Bytes of a frame that are prefetched at most: they and the frame that is being copied fit the
- * first-level cache.
- */
+/* Bytes of a frame that are prefetched at most: with the one being copied they fit the L1 cache. */
 #define PREFETCH_MAX 4096u
 
 /* ns: after a longer time between two checks of the port, arrival times are rough */

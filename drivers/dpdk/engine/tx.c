@@ -483,10 +483,7 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 
 /* ---------------------------------------------------------------- zero-copy sends */
 
-/*
- * An mbuf with the headers, followed by one for each piece of user memory, which is attached as an
- * external buffer.
- */
+/* An mbuf with the headers, then one for each piece of user memory, as an external buffer. */
 
 /* want_ack(): one in this number of sends does not request an ACK, as a test */
 #define ALONE_SENDS 64u

@@ -15,10 +15,7 @@
 #include "engine/window.h"
 #include "frame/parse.h"
 
-/*
- * With a smaller limit the sender requests acknowledgements: without requests the peer acknowledges
- * every eighth frame.
- */
+/* With a smaller limit the sender requests ACKs: unrequested, one comes for every eighth frame. */
 #define ACK_REQ_FRAMES (4 * RAW_ACK_FRAMES)
 
 #define QUIET_PARTS 4u /* of the window; timeouts with less in flight are no evidence about it */

@@ -31,10 +31,7 @@
  * request has to wait.
  */
 #define WEFT_ARP_OURS 4096u
-/**
- * The maximum number of addresses that are requested because an unknown sender sent HELLO. They
- * have entries of their own.
- */
+/** Addresses requested because unknown senders sent HELLO, at most; with entries of their own. */
 #define WEFT_ARP_THEIRS 512u
 #define WEFT_ARP_FIXED_MAX 32u
 #define WEFT_ARP_BUSY 1000000000ull /**< ns */

@@ -278,10 +278,7 @@ struct weft_frame_port_ops {
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
-	/**
-	 * look() has an event to report: rx_burst() and tx_burst() set this, and the engine clears
-	 * it before it calls look()
-	 */
+	/** look() has an event to report: set by a burst, cleared before look() is called */
 	bool event;
 	/**
 	 * ns; a poll is a system call, so an owner without connections polls once in this time.
@@ -294,10 +291,7 @@ struct weft_frame_port {
 	char device[64];
 	uint32_t flags; /**< WEFT_FRAME_PORT_* */
 	uint8_t mac[6];
-	/**
-	 * the hosts of an IPv6 lane, by the numbers that the engine uses; freed with the port.
-	 * NULL: an IPv4 lane
-	 */
+	/** an IPv6 lane's hosts, by the engine's numbers; freed with the port. NULL: IPv4 */
 	struct weft_hosts *hosts;
 	uint8_t ip6[16]; /**< with hosts: the address of the lane */
 	uint8_t prefix6;

@@ -339,10 +339,7 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 
 #define BODY_MIN(type, body, more) [WEFT_FRAME_##type] = sizeof(struct weft_frame_##body) + (more),
 
-/*
- * Shortest body of each type; 0xffff = unknown type. Longer bodies are allowed, since later
- * versions may append fields.
- */
+/* Shortest body of each type; 0xffff = unknown. Later versions may append fields to it. */
 static uint32_t body_min(uint8_t type)
 {
 	static const uint16_t min[WEFT_FRAME_TYPE_END] = {[0] = 0xffff,

@@ -226,10 +226,7 @@ static inline void weft_mring_return(struct weft_mring *r, unsigned int n)
 	weft_mring_done(r, n);
 }
 
-/**
- * Sender, after weft_mring_done(): is the receiver to be signalled? The barrier is in
- * weft_mring_arm().
- */
+/** Sender, after weft_mring_done(): is the receiver to be signalled? weft_mring_arm() fences. */
 static inline bool weft_mring_sleeps(const struct weft_mring *r)
 {
 	return !(atomic_load_explicit(&r->shm->flags, memory_order_relaxed) & WEFT_MRING_MASK_INT);

@@ -120,10 +120,7 @@ static bool is_ending(const struct thread *t)
 	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
 }
 
-/*
- * The first thread of the process has ended. Are others alive, or ending? The files are closed when
- * the last thread has ended.
- */
+/* Are other threads alive, or ending? The files are closed when the last thread has ended. */
 static enum weft_claim_held other_threads(int pid)
 {
 	enum weft_claim_held held = WEFT_HELD_INHERITED;
@@ -180,10 +177,7 @@ static void look_at(const struct nlmsghdr *h, void *arg)
 	struct rtattr *a;
 	int left;
 
-	/*
-	 * Connections that wait for accept() have the name, too. They belong to no user, which
-	 * reads as uid 0.
-	 */
+	/* Connections that wait for accept() have the name, too, and read as uid 0. */
 	if (msg->udiag_type != SOCK_STREAM ||
 	    msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
 		return;
@@ -291,10 +285,7 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
  * never accepted, and keeps its place in the backlog.
  */
 #define QUEUE 4096
-/*
- * Closing the packet sockets of an ending owner may take the kernel a second for each, and its name
- * is freed after them.
- */
+/* The kernel may take a second for each packet socket of an ending owner, and frees names last. */
 #define ENDING_TRIES 200
 /* Tries while an owner is between bind() and listen(), or changes between two checks. */
 #define OTHER_TRIES 20

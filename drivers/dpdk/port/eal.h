@@ -99,10 +99,7 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
  * "TELEMETRY: Error binding socket" and have no telemetry.
  */
 
-/**
- * Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of the EALs that Weft
- * starts. Other files stay.
- */
+/** Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of Weft's EALs. */
 void weft_eal_dead_remove(const char *base);
 
 #endif /* WEFT_EAL_H */

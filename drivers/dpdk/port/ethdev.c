@@ -150,10 +150,7 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 {
 	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
 
-	/*
-	 * A port that copies keeps no buffer in a ring. One that passes pointers keeps them only
-	 * until the receiver reads them.
-	 */
+	/* A port that copies keeps no buffer, one that passes pointers only those unread. */
 	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
 		rings = 0;
 	if (rx_bufs)

@@ -38,10 +38,7 @@ double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
 enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 					 struct weft_frame_port_event *event);
 
-/**
- * Must the port not be used: not started, removed, or in need of a reset? Also sets the flag that
- * look() has an event to report.
- */
+/** Must the port not be used: not started, or ended? Also sets the flag of an event for look(). */
 static inline bool weft_port_halted(struct weft_port *p)
 {
 	/* Relaxed: no other data depends on this word. */

@@ -58,10 +58,7 @@ void weft_pick_release(void);
 
 /* ---- memif among the words ------------------------------------------------------------------- */
 
-/*
- * memif devices among the words of the EAL. A killed server leaves a socket file on which no other
- * process can bind.
- */
+/* memif devices among the EAL's words. A killed server leaves a file that blocks the path. */
 
 /**
  * Before the EAL starts: a copy of its words in which each `--vdev=net_memif...` without

@@ -117,10 +117,7 @@ static const char *leave_to_kernel(uint16_t id, char *why, size_t why_len)
 	return why;
 }
 
-/*
- * Virtual devices among the EAL's arguments that are no ports, since their PMD has refused them.
- * The EAL goes on without them.
- */
+/* Virtual devices among the EAL's arguments whose PMD has refused them: the EAL goes on. */
 static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 {
 	struct rte_devargs *da;
@@ -439,10 +436,7 @@ static int open_socket(const char *path, char *why, size_t why_len)
 	return no_answer(path, err, why, why_len);
 }
 
-/*
- * @return the uid of all users without a number in this user namespace; -1: there are no such
- * users, or it is unknown
- */
+/* @return the uid of all users without a number in this user namespace; -1: none, or unknown */
 static int64_t overflow_uid(void)
 {
 	unsigned int inside = 1, outside = 1, count = 0, uid = 0;

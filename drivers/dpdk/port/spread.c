@@ -52,10 +52,7 @@ void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsign
 
 /* ---- flow rules ----------------------------------------------------------------------------- */
 
-/*
- * Flow rules: frames to a queue's UDP port go to that queue. rte_flow_validate() checks support, as
- * there is no other capability.
- */
+/* Flow rules: frames to a queue's UDP port go to that queue, if rte_flow_validate() permits. */
 
 struct rule {
 	struct rte_flow_attr attr;
