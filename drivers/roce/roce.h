@@ -222,7 +222,7 @@ struct roce_notify {
 	struct ibv_comp_channel *channel; /* NULL = the device has none */
 	/* a notification of the next completion is requested */
 	bool requested;
-	uint64_t empties; /* iface->empties at that request */
+	uint64_t empties; /* the interface's `empties` at that request */
 };
 
 struct roce_iface {

@@ -67,7 +67,7 @@ struct weft_conf {
 	bool thread_multi;
 	/** WEFT_HEARTBEAT: ns without progress until peers get a heartbeat; 0 = never */
 	uint64_t heartbeat_ns;
-	/** WEFT_MAX_UNCLAIMED_EPS: a worker's endpoints of peers, not claimed here */
+	/** WEFT_MAX_UNCLAIMED_EPS: per worker, endpoints that peers created, not claimed here */
 	unsigned int max_passive_eps;
 
 	/* messages */

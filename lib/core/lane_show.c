@@ -19,7 +19,7 @@ struct shown {
 
 _Atomic unsigned int weft_lanes_shown;
 
-/* An interface without frames, for its worker's thread. Other threads set `wanted`. */
+/* The interfaces. Only the thread of its worker uses an entry; other threads set `wanted`. */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
 	struct weft_lane_tap *tap;

@@ -350,7 +350,7 @@ static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
 	free(p);
 }
 
-/* Of hosts with equal numbers it is the one that came first. */
+/* The host with the most partial messages; of several, the one that came first. */
 static struct weft_partial_host *greediest_host(const struct weft_conns *conns)
 {
 	struct weft_partial_host *host, *most = LIST_FIRST(&conns->partial_hosts);

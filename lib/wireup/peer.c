@@ -155,7 +155,7 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 
 /* ------------------------------------------------------------------ endpoints by number */
 
-/* Peers choose numbers, so the hash has a key. */
+/* Peers choose @p sn, so the hash has a random key: they cannot choose equal hashes. */
 static uint64_t sn_key(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
 {
 	/* Not by the peer's identity, which may become known while there are endpoints. */

@@ -334,7 +334,7 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 #define OVER_MORE 5u   /* a round beyond the target counts as five below it */
 #define OVER_LAST 12u  /* the sum from which on a test is due: three rounds in a row */
 #define HIGH_PARTS 16u /* the largest window of the last rounds loses 1/16 in each round */
-#define HIGH_LEAST 5u  /* in 1/8 of that window: a test needs a window of at most this size */
+#define HIGH_LEAST 5u  /* a test needs a window of at most 5/8 of that largest one */
 #define HIGH_FEW 6u    /* HIGH_LEAST for windows of fewer than MANY frames */
 #define MANY 32u
 #define LOW_ROUNDS 16u /* rounds of which the shortest round trip counts */

@@ -419,7 +419,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 #define QUOTE_BURST_NS 100000000ull /* the searches that are due in this time may come at once */
 #define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */
-#define GONE_NS 300000000ull  /* of silence after its host has reported that the peer is gone */
+#define GONE_NS 300000000ull  /* silence after which a host's report that the peer is gone counts */
 #define GONE_TRIPS 5u         /* round trips that this silence has at least */
 #define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
 #define ANNOUNCE_NS 100000000ull

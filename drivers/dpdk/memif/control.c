@@ -38,7 +38,7 @@ void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, i
 	};
 }
 
-/* @param fd  passed with it; -1 = none. @return 0 or a negative error */
+/* @param fd  passed with the message; -1 = none. @return 0 or a negative error */
 static int send_message(const struct weft_mconn *c, const struct weft_memif_message *m, int fd)
 {
 	ssize_t n = weft_socket_send_fds(c->fd, m, sizeof(*m), &fd, fd >= 0);

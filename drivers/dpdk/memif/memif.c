@@ -95,7 +95,7 @@ static bool is_trusted(struct weft_mport *p, int fd)
 	return false;
 }
 
-/* The connection has ended, and its memory is unmapped. */
+/* The connection has ended (and its memory was unmapped): log it, and set the next try. */
 static void conn_lost(struct weft_mport *p, bool was_up)
 {
 	if (was_up)

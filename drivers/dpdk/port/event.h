@@ -21,7 +21,7 @@ void weft_port_events_off(struct weft_port_dev *d);
 void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
 /** Before the port is opened: reset it if it requires that. @return 0, or an error with @p why */
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
-/** The owner of @p p begins to poll: it knows the present state. */
+/** The owner of @p p begins to poll: only changes from the present state are events for it. */
 void weft_port_events_begin(struct weft_port *p);
 /** A number that changes with each event. */
 uint32_t weft_port_life(const struct weft_port_dev *d);

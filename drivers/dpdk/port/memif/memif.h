@@ -95,7 +95,7 @@ int weft_memif_ring_fd(const struct weft_memif_ring *r);
 int weft_memif_ring_arm(struct weft_memif_ring *r);
 /** After an arm() that returned 0. */
 void weft_memif_ring_disarm(struct weft_memif_ring *r);
-/** The owner has woken up, and had no connection. */
+/** The owner has woken up without a connection: the descriptor is not readable any more. */
 void weft_memif_ring_awake(struct weft_memif_ring *r);
 
 #endif /* WEFT_MEMIF_H */
