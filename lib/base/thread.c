@@ -111,7 +111,7 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* ------------------------------------------------------------------ a recursive lock */
 
-/* pauses between two looks at the lock: each look takes the cache line from the owner */
+/* pauses between two reads of the lock: each read takes the cache line from the owner */
 #define LOOK_PAUSES 8u
 #define SPIN_LOOKS 60u /* looks before a waiting thread sleeps: about 15 us */
 /* the owner waits for at most this number: the waiting thread may sleep, or have no core */

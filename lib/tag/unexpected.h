@@ -153,7 +153,7 @@ void weft_rx_queue(struct weft_message *msg);
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
 /** All pieces are here, or no more will come: complete the receive that has the message, if any. */
 void weft_rx_over(struct weft_message *msg);
-/** This end is closing: drop a message whose sender waits for a match, and notify the sender. */
+/** An end that closes drops a message whose sender waits for a match, and notifies the sender. */
 void weft_rx_refuse(struct weft_message *msg);
 /**
  * A receive gets a message, which is removed from the unexpected lists already. Bytes received so
