@@ -11,8 +11,7 @@
 #include "lane_tap.h"
 
 /**
- * As weft_context_create(), with another platform: for the simulator and tests. NULL = the real
- * one.
+ * As weft_context_create(), with a platform, for the simulator and tests; NULL = the real one.
  * @param drivers  NULL-terminated table, static storage; NULL = all drivers of the build
  */
 int weft_context_create_in(const struct weft_context_params *params,

@@ -16,9 +16,8 @@
 /* ------------------------------------------------------------------ the shared receive queue */
 
 /*
- * The shared receive queue. The number of posted buffers never falls below the sum of the windows
- * promised to all peers (roce_wire.h), except by the buffers of the current poll, for which there
- * is a margin.
+ * The shared receive queue. The posted buffers are at least the sum of the windows promised to all
+ * peers (roce_wire.h), but for the buffers of the current poll, for which there is a margin.
  */
 
 #define DEFAULT_BUFS 16384 /* at most; memory is allocated as peers connect */

@@ -53,8 +53,7 @@ void roce_notify_close(struct roce_notify *n);
 /** @return the descriptor that is readable after a notification; -ENOTSUP: the device has none */
 int roce_notify_fd(const struct roce_notify *n);
 /**
- * Request a notification of the next completion. @p empties: polls that have left the queue empty
- * so far.
+ * Request a notification of the next completion. @p empties: polls that left the queue empty.
  * @return 0, or -EBUSY: poll the queue once more
  */
 int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties);

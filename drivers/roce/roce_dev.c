@@ -28,8 +28,7 @@
 
 /*
  * The device addresses a registration by an IOVA that begins at the offset of the first byte within
- * its 2 MiB of virtual memory (roce_iova()). So a peer gets a key and an offset, and no address of
- * this process.
+ * its 2 MiB of virtual memory (roce_iova()). So a peer learns no address of this process.
  */
 
 static struct roce_dev *dev_of(struct weft_lane_iface *iface)

@@ -34,8 +34,7 @@
  * the queue pairs go into the error state. The times of FAILED and DRAIN start at that point.
  *
  * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a
- * queue pair first goes into the error state, then all of its requests complete, and only then it
- * is destroyed.
+ * queue pair goes into the error state, all of its requests complete, and then it is destroyed.
  */
 
 #define READS_MAX 16 /* outstanding reads and atomics per queue pair */

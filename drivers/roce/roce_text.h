@@ -16,8 +16,7 @@
 
 /*
  * Options of one RoCE lane: they follow the device in an item of WEFT_LANES, as in
- * `roce:mlx5_0:1,gid=3,tc=106`. Options and rules choose which entry of a device's GID table the
- * lane uses.
+ * `roce:mlx5_0:1,gid=3,tc=106`. Options and rules choose the entry of the device's GID table.
  */
 
 struct weft_roce_gid {

@@ -14,9 +14,9 @@
  *	bits 0-24  messages of the other direction, on this queue pair, that the sender has
  *	           processed; cumulative, modulo 2^25
  *
- * Without a message to carry it, the same count is sent by an RDMA WRITE of a struct weft_roce_word
- * into the peer's memory. A write needs no receive buffer, so it can't be refused when there is
- * none. Counts are cumulative, so a later write may replace an earlier one.
+ * Without a message to carry it, an RDMA WRITE of a struct weft_roce_word puts the count into the
+ * peer's memory. A write needs no receive buffer, so it can't be refused when there is none. Counts
+ * are cumulative, so a later write may replace an earlier one.
  */
 #ifndef WEFT_ROCE_WIRE_H
 #define WEFT_ROCE_WIRE_H

@@ -419,8 +419,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 
 	/*
 	 * Without a free place, connections wait in the backlog: to close them would also fail
-	 * valid ones. While too many foreign descriptors wait to be closed, no further ones are
-	 * received.
+	 * valid ones. While too many foreign descriptors wait to be closed, no more are received.
 	 */
 	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -17,10 +17,7 @@
 
 /* ------------------------------------------------------------------ the segment of a connection */
 
-/*
- * A process that could shrink the file could end the other one with SIGBUS. F_SEAL_SEAL makes the
- * seals permanent.
- */
+/* Shrinking the file would end the other process by SIGBUS. F_SEAL_SEAL keeps the seals. */
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static struct shm_segment *segment_map(int fd)

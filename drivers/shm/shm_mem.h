@@ -4,9 +4,8 @@
  * Memory files that two processes share: the segment of a connection, and the table of registered
  * memory. doc/shm.md has every byte. Host byte order: they never leave the host.
  *
- * Peers map the table of a process read-only. An access to a peer's memory looks up the address,
- * length and rights in this table. Keys are slots with a random part, and no addresses leave the
- * host.
+ * Peers map the table of a process read-only. An access to a peer's memory looks up address, length
+ * and rights in it. Keys are slots with a random part, and no addresses leave the host.
  */
 #ifndef WEFT_SHM_MEM_H
 #define WEFT_SHM_MEM_H
@@ -147,8 +146,7 @@ int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offse
  * shared position of the other side.
  *
  * The position in its first word identifies a line as a new record. Words of earlier laps differ.
- * Message bytes at the beginning of a line could look like such a word, so the receiver clears
- * them.
+ * Message bytes at a line's beginning could look like such a word, so the receiver clears them.
  */
 
 #define SHM_F_VALID 1u  /* in every word, so none is 0 */

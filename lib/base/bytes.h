@@ -99,8 +99,7 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 
 /**
  * Version of the protocol messages; peers with another major do not connect. doc/wire.md,
- * "Versions", defines when each number is raised. test/unit/core/wire.c has the layouts of this
- * version.
+ * "Versions", defines when each number is raised. test/unit/core/wire.c has its layouts.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0

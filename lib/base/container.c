@@ -74,10 +74,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 
 #define TABLE_FIRST_BITS 4
 
-/*
- * The high bits of a product with a random odd number (see tag/match.h for why, and for the
- * scrambling before it).
- */
+/* The high bits of a product with a random odd number: tag/match.h has the reasons. */
 static inline struct weft_table_list *bucket_of(const struct weft_table *t, uint64_t key)
 {
 	key *= 0x9e3779b97f4a7c15u;

@@ -185,8 +185,8 @@ uint32_t weft_deadlines_pop(struct weft_deadlines *d);
 
 /*
  * The bytes of a message that have been placed: a sorted set of disjoint intervals. In the common
- * case (pieces in order, or nearly) it is one interval, stored inline. Memory is allocated from the
- * second interval on.
+ * case (pieces in order, or nearly) it is one interval, stored inline. Memory is allocated for
+ * more.
  *
  * Intervals and not piece numbers, because lanes cut messages at different offsets.
  *
@@ -264,8 +264,7 @@ uint32_t weft_crc32c_of(const void *data, size_t length, size_t at);
 /*
  * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Without the key a
  * sender can neither compute nor guess the hash, nor choose inputs that collide. For cookies,
- * identifiers made from a secret, and hash tables that unknown senders fill. Not for the path of
- * messages.
+ * identifiers made from a secret, and hash tables that unknown senders fill. Not for each message.
  */
 
 struct weft_siphash_key {

@@ -14,8 +14,7 @@
 struct weft_platform {
 	/**
 	 * Monotonic time in ns; > 0. Called once per progress call, when a frame begins to wait for
-	 * further messages, and on slow paths (set-up, waits, registration of memory); not for each
-	 * message.
+	 * more messages, and on slow paths (set-up, waits, registration of memory).
 	 */
 	uint64_t (*now)(void *arg);
 	/** Fill with unpredictable bytes. Set-up paths only. @return 0 or a negative error */

@@ -52,8 +52,8 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
  * from that bound.
  *
  * A waiting thread spins for about 15 us and sleeps then. So a thread of a real-time policy leaves
- * its core to an owner of a lower priority.
- * A child process has the lock as its parent had it at fork().
+ * its core to an owner of a lower priority. A child process has the lock as its parent had it at
+ * fork().
  */
 
 #define WEFT_LOCK_STREAK 128u
@@ -219,8 +219,7 @@ bool weft_foreign_fd_has_room(void);
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num);
 
 /**
- * Send one message with @p num descriptors, which stay the caller's. Does not wait, and raises no
- * SIGPIPE.
+ * Send one message with @p num descriptors, which stay the caller's. Does not wait; no SIGPIPE.
  * @return bytes sent, or a negative errno value
  */
 ssize_t weft_socket_send_fds(int sock, const void *buf, size_t len, const int *fds,

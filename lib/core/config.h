@@ -2,8 +2,7 @@
 /**
  * @file core/config.h
  * Configuration: one table (core/config_table.c) with name, type, unit, default and help of every
- * `WEFT_*` variable. The values are parsed once, into typed fields that the library and the drivers
- * read.
+ * `WEFT_*` variable. Values are parsed once, into typed fields that library and drivers read.
  *
  * Values as text:
  *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M")

@@ -52,14 +52,12 @@
 /**
  * The message is one of the odd half. Both ends count PUT and AMO messages in two halves. With each
  * RMA_FLUSH the initiator continues in the other half. So a message posted after the flush is never
- * counted in place of an earlier one that is still in flight. Counts are cumulative since the
- * endpoint was made.
+ * counted in place of an earlier one that is still in flight. Counts are cumulative.
  */
 #define WEFT_WIRE_RMA_ODD 2u
 /**
  * The flags of a PUT contain the operation's number, modulo 2^24, above this bit. A target that
- * refuses the PUT reports the number, so that a flush does not report errors of operations posted
- * after it.
+ * refuses the PUT reports the number, so that a flush reports no errors of later operations.
  */
 #define WEFT_WIRE_RMA_SHIFT 8
 #define WEFT_WIRE_RMA_NUMBER 0xffffffu
@@ -169,8 +167,7 @@ static inline size_t weft_amo_arrays(unsigned int op)
 	return (op == WEFT_ATOMIC_READ ? 0u : 1u) + (weft_amo_compares(op) ? 1u : 0u);
 }
 /**
- * Apply the operation to one element, atomically. All arguments are in host order; operands need no
- * alignment.
+ * Apply the operation to one element, atomically. Host order; operands need no alignment.
  * @param word  naturally aligned
  * @param old   gets the old value
  */

@@ -18,8 +18,8 @@
 /* ------------------------------------------------------------------ contents */
 
 /*
- * The contents of the registration cache, by kind and by address. Pure: no locks, no system calls,
- * no allocation.
+ * The registration cache's contents, by kind and address. Pure: no locks, system calls,
+ * allocations.
  *
  * **Kinds.** A key must not give access to memory that was never offered. So registrations whose
  * keys go to peers are separate, one kind per right. They grow only by memory offered with that

@@ -507,8 +507,7 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 /*
  * A registration belongs to the context and has one driver state per domain. Interfaces come and go
  * with workers, so the state moves to another interface of the domain when its own closes. Changes
- * need the context's lock, or its export_lock. core/worker.h names the fields that are read without
- * a lock.
+ * need the context's lock, or its export_lock. core/worker.h names the fields read without one.
  */
 
 /*

@@ -115,8 +115,7 @@ size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
 /*
  * The domains of a registration: its state in lane drivers, the cost of making it, and the backoff
- * when registrable memory is exhausted. The context's lock is held, unless a function has another
- * rule.
+ * when registrable memory is exhausted. The context's lock is held, unless stated otherwise.
  */
 
 /** Driver state of @p mem for @p iface, or NULL. Needs no lock. */

@@ -22,11 +22,9 @@
  * is exhausted, further unmatched messages free their credit at once. They are counted in bytes
  * instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
  *
- * A peer that does not receive its replies gets no credit while more than WEFT_CTL_HELD of them
- * wait here.
+ * A peer gets no credit while more than WEFT_CTL_HELD replies to it wait here.
  *
- * All advertised values are totals since the connection was made: CREDIT messages may overtake each
- * other.
+ * Advertised values are totals of the connection, as CREDIT messages may overtake each other.
  */
 
 #include <errno.h>

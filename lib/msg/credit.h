@@ -55,9 +55,9 @@ static inline bool weft_credit_short(const struct weft_msg_ep *me)
 }
 
 /**
- * Free the credit of a message now, and book @p bytes of WEFT_UNEXP_MEMORY for the message instead.
- * When that memory is full, the endpoint fails at the end of progress if it has more than an even
- * share of it.
+ * Free the credit of a message now, and book @p bytes of WEFT_UNEXP_MEMORY for it instead. When
+ * that memory is full, the endpoint fails at the end of progress if it has more than an even share
+ * of it.
  * @return false: the memory is full, or WEFT_UNEXP_MEMORY is 0: the message keeps its credit
  */
 bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes);
@@ -210,9 +210,8 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 }
 
 /**
- * All data is there, or no more will come. @p now: inside the call that posted the receive. The
- * request is then marked WEFT_REQ_NOW, or, with an error or WEFT_REQ_FORCE, completes at the next
- * progress.
+ * All data is there, or no more will come. @p now: inside the posting call. The request is then
+ * marked WEFT_REQ_NOW, or, with an error or WEFT_REQ_FORCE, completes at the next progress.
  */
 static inline void weft_recv_done(struct weft_request *req, bool now)
 {

@@ -357,8 +357,7 @@ const struct weft_proto weft_proto_eager_zcopy = {
  *	  | FRAG ...                                    | same place
  *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
  *
- * The pieces of an active message are AM_FRAG. Its handler is called in sequence, when all of them
- * have arrived.
+ * The pieces of an active message are AM_FRAG. Its handler runs in sequence, when all have arrived.
  *
  * Each piece goes to the lane that can take it first. The message stays at the head of its
  * endpoint's queue until the last piece is handed over.

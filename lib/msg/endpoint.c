@@ -69,8 +69,7 @@ int weft_lane_key_status(const struct weft_msg_ep *me, int status)
  * First every send before a flush must be with the lanes, and every put, get and atomic must be
  * over. Then each lane reports when everything it has got is acknowledged. Sends that wait for a
  * receive or a handler at the peer (parked: rendezvous, synchronous sends) delay a close only.
- * Control messages are flushed, too: otherwise a close right after an ATS would leave the peer
- * waiting.
+ * Control messages are flushed, too: else a close right after an ATS leaves the peer waiting.
  */
 
 /* A flush that waits until everything before it is at the peer. */

@@ -138,8 +138,7 @@ unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iove
 			 unsigned int max);
 
 /**
- * Describe the bytes from @p off on, as far as @p max pieces suffice. Not for generic types;
- * *len > 0.
+ * Describe the bytes from @p off on, in at most @p max pieces. Not for generic types; *len > 0.
  * @param[in,out] len  bytes wanted; bytes described
  * @return pieces
  */
@@ -416,8 +415,7 @@ static inline struct weft_ext weft_ext_from_wire(const struct weft_wire_ext *w)
  * weft_msg_request_done(), and tested, queried and freed like any other; it cannot be cancelled.
  * @param what    static text for weft_request_query(): "endpoint close"
  * @param params  callback, its argument, WEFT_OP_F_FORCE_REQUEST; NULL = none of them
- * @param wanted  the caller wants the request (req != NULL); else the library frees it after the
- * callback
+ * @param wanted  the caller wants it (req != NULL); else the library frees it after the callback
  * @return NULL = no memory
  */
 struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,

@@ -49,8 +49,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me);
 int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
  * Set the memory of a send, or of a read: its datatype, and the registration that the user passes
- * with it. @return 0, or the error of weft_dt_init() or weft_send_flags(): the request must be
- * dropped
+ * with it. @return 0, or the error of weft_dt_init() or weft_send_flags(): drop the request
  */
 static inline int weft_send_data(struct weft_request *req, const struct weft_op_params *params,
 				 const void *buffer, size_t count, bool unpack)

@@ -167,8 +167,7 @@ static inline bool weft_seq_due(const struct weft_seq_window *w)
  *
  * The rate is measured while bytes are outstanding. A lane may be idle although bytes are
  * outstanding: all of them may be in flight. This happens if the lane got them less than a round
- * trip before the previous ones were done. The measurement is then only a lower bound of the lane's
- * rate.
+ * trip before the previous ones were done. Then the result is only a lower bound of the rate.
  */
 
 /**

@@ -248,9 +248,8 @@ void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_
 enum how { BY_GET, BY_PUT, BY_AM };
 
 /*
- * WEFT_RNDV_SCHEME: auto means get, natively or by pulls, which every lane supports. If the sender
- * does not offer get, auto is the faster of the other schemes; every sender supports data as
- * messages.
+ * WEFT_RNDV_SCHEME: auto means get, natively or by pulls, which every lane supports. Without an
+ * offer of get, auto is the faster of the other schemes; every sender supports data as messages.
  */
 static bool wanted(const struct weft_model *m, const struct weft_proto_key *key, enum how how,
 		   struct weft_curve *cv)
@@ -273,8 +272,8 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 }
 
 /*
- * The common part: an RTS announces, both ends keep a request, the receiver sends ATS. perf_diff
- * reduces the whole.
+ * The common part: an RTS announces, both ends keep a request, the receiver sends ATS. `perf_diff`
+ * reduces it.
  */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)

@@ -33,8 +33,7 @@
 
 /*
  * The staged performance model: the time of a message of x bytes, as linear pieces made of named
- * terms. Pure: numbers in, numbers out; no clock, no endpoint, no I/O. doc/thresholds.md derives
- * it.
+ * terms. Pure: numbers in, numbers out; no clock, endpoint or I/O. doc/thresholds.md derives it.
  *
  * A protocol describes itself by terms `c + m * x`, each in one **stage**. There are two kinds:
  *
@@ -212,8 +211,8 @@ struct weft_env_range {
 };
 
 /**
- * The fastest line for every size 0..SIZE_MAX, by stepping from intersection to intersection x =
- * (c2 - c1)/(m1 - m2).
+ * The fastest line for every size, by steps from intersection to intersection x = (c2 - c1)/(m1 -
+ * m2).
  * @param out  neighbours with the same id are joined; the last max is SIZE_MAX
  * @return number of ranges, or -ENOSPC when more than @p max_out are needed
  */
@@ -370,8 +369,7 @@ struct weft_proto {
 	 * Sizes that it can carry over @p lanes (from its selector, not empty), and its time:
 	 * weft_curve_begin() ... weft_curve_end(). Lanes of @p lanes that turn out to be unsuitable
 	 * are excluded by weft_curve_lanes().
-	 * @return 0, or a negative error with the reason in cv->why: it cannot serve this key at
-	 * all
+	 * @return 0, or a negative error with the reason in cv->why: it cannot serve this key
 	 */
 	int (*cost)(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv);

@@ -210,8 +210,7 @@ struct weft_ep_config {
 LIST_HEAD(weft_ep_configs, weft_ep_config);
 
 /**
- * The configuration for @p model: an existing one, or a new one. Release it by
- * weft_ep_config_put().
+ * The configuration for @p model: existing or new. Release it by weft_ep_config_put().
  * @return NULL = no memory
  */
 struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,

@@ -2,8 +2,7 @@
 /**
  * @file rma/fence.h
  * Order among operations on remote memory: confirmation, fences, the part of a flush; the number of
- * gets that a worker has outstanding; and puts that notify their target, when all bytes of the put
- * have arrived.
+ * outstanding gets of a worker; and puts that notify their target, when all bytes have arrived.
  */
 #ifndef WEFT_RMA_FENCE_H
 #define WEFT_RMA_FENCE_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rma/initiator.h
- * Puts, gets and atomics by messages, at their initiator: what it sends, and the replies of the
- * peer.
+ * Puts, gets and atomics by messages, at their initiator: what it sends, and the replies.
  */
 #ifndef WEFT_RMA_INITIATOR_H
 #define WEFT_RMA_INITIATOR_H
@@ -27,10 +26,7 @@ extern const struct weft_request_ops weft_rma_ops;
 int weft_rma_start(struct weft_request *req);
 /** A part of the operation is over: complete it if all is. */
 void weft_rma_check(struct weft_request *req);
-/*
- * Hand over messages as lanes accept them: the progress() of the protocols. @return as
- * weft_proto.progress()
- */
+/* weft_proto.progress() of the protocols: hand over messages as lanes accept them. */
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);

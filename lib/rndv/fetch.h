@@ -28,10 +28,9 @@ extern const struct weft_proto weft_proto_data_am;
 void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
 			  const void *records, size_t length);
 /**
- * Transfer the @c req->length bytes of an offer to the buffer of @c req->dt, as far as they fit. No
- * data is needed for an empty message or buffer, or if req->status is an error other than
- * -EMSGSIZE. In these cases, and without memory (-ENOMEM), the sender gets ATS and the request ends
- * inside the call.
+ * Transfer the req->length bytes of an offer to the buffer of req->dt, as far as they fit. No data
+ * is needed for an empty message or buffer, or if req->status is an error other than -EMSGSIZE.
+ * Then, and without memory (-ENOMEM), the sender gets ATS, and the request ends in the call.
  * @param now  for weft_recv_done(), if the request ends inside the call
  */
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,

@@ -53,8 +53,7 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 
 /*
  * The length of a piece of about @p len of the @p rest bytes that begin at @p off, at most @p max.
- * A small remainder that is not worth a piece is included; else the piece ends at the lane's
- * alignment.
+ * A remainder that is not worth a piece is included; else the piece ends at the lane's alignment.
  */
 static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
 			  uint64_t rest, uint64_t len, uint64_t max)
@@ -200,8 +199,7 @@ static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 
 /*
  * The worker's limit is the need of the endpoint with the fastest lanes, measured, or nominal at
- * first. It never falls: the rate of one of many senders on a link does not indicate the link's
- * rate.
+ * first. It never falls: the rate of one of many senders is not the link's.
  */
 static void update_limit(struct weft_msg_ep *me)
 {

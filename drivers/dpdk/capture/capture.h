@@ -31,8 +31,7 @@
 /**
  * A lane opens: create the tap to which it shows its frames. The tap joins the capture of the
  * lane's configuration, else the one that a command has started, and gets a recorder. If the tap
- * cannot join the capture, the log contains the reason. The lane goes on without a capture or a
- * recorder.
+ * cannot join the capture, the log contains the reason, and the lane goes on.
  *
  * @param platform  its clock stamps the frames. The host's clock is shown as time of day. The clock
  *   of another platform (a simulator) is shown unchanged, and there the lane itself writes the

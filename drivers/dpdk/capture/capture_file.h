@@ -18,8 +18,7 @@
 
 /**
  * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
- * FIFO (except root's FIFO or device), and a file to which another capture is being written. A FIFO
- * needs a reader.
+ * FIFO (except root's FIFO or device), a file of another capture, and a FIFO without a reader.
  * @return descriptor, or a negative errno with a sentence
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);
@@ -48,8 +47,7 @@ void weft_capture_describe(const char *lane, const void *data, size_t len, uint6
 			   char *buf, size_t size);
 
 /**
- * Start a thread that writes files (base/thread.h), on other cores than DPDK's lcores, where lanes
- * poll.
+ * Start a thread that writes files (base/thread.h), not on DPDK's lcores, where lanes poll.
  * @param[out] thread  NULL = it is detached
  * @return 0 or a negative errno
  */

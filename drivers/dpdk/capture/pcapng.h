@@ -79,8 +79,7 @@ void weft_pcapng_note(struct weft_pcapng *w, uint32_t interface, uint64_t time_n
 		      const char *text);
 
 /**
- * Write the buffer. If the disk is full, the file contains whole blocks only, and some room is left
- * for statistics.
+ * Write the buffer. On a full disk the file has whole blocks only, and room is left for statistics.
  * @return 0, or the first write error of this file
  */
 int weft_pcapng_flush(struct weft_pcapng *w);

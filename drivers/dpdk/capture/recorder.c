@@ -358,8 +358,8 @@ static void take_snapshot(const char *reason)
 
 /*
  * All frames of a progress call have the time at which it began. A received frame came before the
- * call polled, and a sent one left before the next call. Pauses that are not marked are shorter
- * than NOT_MARKED.
+ * call polled, and a sent one left before the next call. Unmarked pauses are shorter than
+ * NOT_MARKED.
  */
 #define NOT_MARKED 100000u
 #define STATED 11000u /* ns: a shorter time would not be in the comment */

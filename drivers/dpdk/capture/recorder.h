@@ -10,8 +10,7 @@
  * meantime (recorder_snapshot()). Recorders are never freed: the recorder of a closed lane is
  * reused by the next lane, and can be read until then.
  *
- * The default folder for its files is the user's own, in which no other user can create or replace
- * a file.
+ * By default its files are in the user's own folder, where no other user can create or replace any.
  */
 #ifndef WEFT_CAPTURE_RECORDER_H
 #define WEFT_CAPTURE_RECORDER_H
@@ -67,8 +66,7 @@ struct weft_recorder {
 };
 
 /**
- * @return a recorder for a lane that opens; NULL: off, no memory, or too many lanes; the lane goes
- * on without
+ * @return a recorder for a lane that opens; NULL: off, no memory, too many lanes
  * @param conf  recorder: frames, 0 = none; recorder_file
  * @param tap   has the lane's name
  */

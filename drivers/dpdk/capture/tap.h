@@ -10,9 +10,8 @@
  * Frames are as the port receives or sends them: fields that the NIC fills in (checksums) are
  * missing, and frames that the port did not accept are not recorded.
  *
- * A port frees the frames that it sends, and returns their number only afterwards. So frames are
- * shown by weft_tap_offer() before they are sent, and weft_tap_taken() reports how many of them
- * count.
+ * A port frees the frames that it sends, and returns their number only afterwards. So
+ * weft_tap_offer() shows frames before they are sent, and weft_tap_taken() reports how many count.
  *
  * Between a lane and the writer of a capture, frames are in a ring: records of any length in a ring
  * of bytes, with one producer and one consumer. Neither waits: a record for which there is no room

@@ -629,10 +629,9 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 
 /*
  * May this iface send a RESET for this reason? An iface that has its port alone also answers for
- * earlier processes on that port. On a shared port a connection may belong to another,
- * live process. So the iface answers only for connections that it has made itself. It answers only
- * their peers at their known addresses: otherwise any host could find out which generations were
- * used.
+ * earlier processes on that port. On a shared port a connection may belong to another, live
+ * process. So the iface answers only for connections that it has made itself. It answers only their
+ * peers at their known addresses: otherwise any host could find out which generations were used.
  * @param to  set to the MAC to which the answer is sent, where that is not the frame's
  */
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
@@ -660,8 +659,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 
 /*
  * Send a RESET: the frame belongs to no connection of this iface, or its HELLO is rejected. The
- * rate is limited for the whole iface. The echoed numbers prove to the peer that this end has
- * received its frame.
+ * rate is limited per iface. The echoed numbers prove to the peer that this end has its frame.
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {

@@ -83,8 +83,7 @@ void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path
 
 /*
  * For sealed connections. Sends a probe if its answer has to confirm a key with which no DATA is
- * sent. If the key has changed, replaces the frame that ends the connection when this process is
- * killed.
+ * sent. If the key has changed, replaces the farewell (frame/farewell.h).
  */
 void raw_probe_key(struct raw_conn *c);
 /*

@@ -17,9 +17,8 @@
 #define AGAIN_MOST 64u  /* largest number of these rounds, after climbs without result */
 #define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */
 /*
- * The rate of a flow with a share of s grows by 1 - s of what its window grows by, or by less. A
- * climb goes on while the rate grows by at least AGAIN_GROW / AGAIN_PARTS of what the window grows
- * by.
+ * The rate of a flow with a share of s grows by at most 1 - s of what its window grows by. A climb
+ * goes on while the rate grows by at least AGAIN_GROW / AGAIN_PARTS of what the window grows by.
  */
 #define AGAIN_PARTS 16u
 #define AGAIN_GROW 9u

@@ -68,10 +68,7 @@ void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
 /** When a round of mode START ends with a delay of @p queue. @return true: the mode goes on */
 bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
 
-/**
- * @return true: the window of a long path grows until the rate stops growing; rare losses do not
- * end that
- */
+/** @return true: a long path's window grows until the rate stops growing, despite rare losses */
 bool weft_cc_climbs(const struct weft_cc *cc);
 
 #endif /* WEFT_CC_CAUSE_H */

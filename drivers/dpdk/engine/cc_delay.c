@@ -222,8 +222,8 @@ static void cap_base(struct weft_cc *cc, uint64_t ns)
 
 /*
  * With at most STILL_FRAMES in flight this path makes hardly any queue, and the queues of other
- * flows vary. So a constant delay is no queue: a link of the path is slower than was known, and
- * `base` is corrected.
+ * flows vary. So a constant delay is no queue but a slower link than was known, and `base` is
+ * corrected.
  */
 static void learn_links(struct weft_cc *cc, uint32_t late, uint32_t queue)
 {

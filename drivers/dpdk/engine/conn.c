@@ -297,8 +297,7 @@ void raw_table_fini(struct raw_iface *iface)
 
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
- * so that a comparison shows whether one was used. Generations look random to a host without the
- * key.
+ * so that a comparison shows whether one was used. Without the key they look random.
  */
 #define ROUNDS 6
 

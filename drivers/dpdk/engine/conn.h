@@ -164,8 +164,8 @@ static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx
 /* ------------------------------------------------------------------ the sender's half */
 
 /*
- * The sender's half of a connection: its open frame, the slots of the frames that it has sent, the
- * window and the timers.
+ * The sender's half of a connection: its open frame, the slots of sent frames, the window, the
+ * timers.
  *
  * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
  * until the frame is acknowledged. The TX queue or the NIC holds another while the frame is to be

@@ -76,8 +76,7 @@ int raw_ep_connect_key(struct weft_lane_iface *base, const void *addr, size_t le
 
 /*
  * Frames in the TX queue still leave; unacknowledged ones are dropped. If the peer may still send,
- * the connection stays in TIME_WAIT, to acknowledge frames that the peer retransmits and to repeat
- * BYE.
+ * the connection stays in TIME_WAIT, to acknowledge retransmitted frames and repeat BYE.
  */
 void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 {

@@ -415,8 +415,7 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
  *
  * Peers with proven addresses share the entries. Each address behind each MAC has a share. A
  * neighbour can prove any forged address, but all of them by its own MAC. So a MAC with more than
- * half of the entries gives way to others, however many addresses are behind it, as behind a
- * router.
+ * half of the entries gives way to others, however many addresses are behind it (a router).
  */
 
 #define HALF_FREE 32u  /* entries for peers without a proven address */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/lifetime.h
- * The lifetime of a connection: creation, the reports that it is up or has failed, closing,
- * release.
+ * The lifetime of a connection: creation, reports that it is up or has failed, closing, release.
  */
 #ifndef WEFT_ENGINE_LIFETIME_H
 #define WEFT_ENGINE_LIFETIME_H

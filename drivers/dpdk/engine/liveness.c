@@ -581,8 +581,8 @@ static uint64_t ns_until(uint64_t at, uint64_t clock, uint64_t most)
 }
 
 /*
- * If nothing wakes the owner, it must not sleep longer than the step that counts: the remainder
- * would delay timers.
+ * Of a sleep that nothing ends early, a clock counts no more than its longest step
+ * (raw_clocks_far()). So a longer sleep would delay the timers.
  */
 static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 {

@@ -5,8 +5,7 @@
  * of the port, and the dispatch of all timers of connections.
  *
  * A connection that may be dead is suspect: the protocol layer is notified, and may stop the
- * connection inside the call, so check its state afterwards. doc/raw-lanes.md describes the whole
- * procedure.
+ * connection inside the call, so check its state afterwards. See doc/raw-lanes.md.
  */
 #ifndef WEFT_ENGINE_LIVENESS_H
 #define WEFT_ENGINE_LIVENESS_H

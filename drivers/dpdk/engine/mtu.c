@@ -282,9 +282,8 @@ void raw_parts_forget(struct raw_conn *c)
 }
 
 /*
- * If the limit of the connection or of the iface is reached, drop the connection's own oldest
- * frame. If it has none, drop one of a connection that has more than one, or else the oldest frame
- * of the iface.
+ * At the limit of the connection or of the iface, drop the connection's own oldest frame; if it has
+ * none, one of a connection with several, or else the oldest of the iface.
  */
 static void make_room(struct raw_conn *c)
 {

@@ -109,9 +109,8 @@ int raw_mtu_search_alloc(struct raw_conn *c);
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
 /*
  * This frame was lost RAW_MTU_TRIES times, or ICMP reports a frame that was too long: its size may
- * be the cause, so a search begins. No effect while another search for a cause goes on or ended a
- * short time ago, if each path carries frames of this length, or if the peer accepts no frames in
- * parts.
+ * be the cause, so a search begins. No effect while another search for a cause goes on or has just
+ * ended, if each path carries frames of this length, or if the peer accepts no frames in parts.
  */
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
 /** Start the next round of a search, also while connecting: its probes leave. */
@@ -130,8 +129,7 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
  * of acknowledgement and of delivery is still the frame.
  *
  * A part may arrive twice, late, or with other boundaries than before. If a part is lost, the whole
- * frame is retransmitted. A receiver's memory for parts has a limit for each connection and for
- * all.
+ * frame is retransmitted. A receiver's memory for parts is limited for each connection and for all.
  */
 
 #define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */

@@ -248,10 +248,9 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 }
 
 /*
- * Finds frames that are outstanding although frames that left long after them over other paths have
- * arrived. They are lost, and a path on which several in a row are lost is bad. Without this check
- * only the timer would detect the loss of a path's newest frame, as no frame of the same path
- * overtakes it.
+ * Finds outstanding frames that left long before frames of other paths that have arrived. They are
+ * lost, and a path on which several in a row are lost is bad. Without this check only the timer
+ * would detect the loss of a path's newest frame, as no frame of the same path overtakes it.
  */
 static bool find_silent_paths(struct raw_conn *c)
 {

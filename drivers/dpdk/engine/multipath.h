@@ -2,8 +2,7 @@
 /**
  * @file engine/multipath.h
  * The paths of a connection that is up: the path of the next frame, the bad paths, which are not
- * used, and when these are probed again. doc/raw-lanes.md has the reasons; the rules are in
- * engine/rules.h.
+ * used, and when these are probed again. Reasons: doc/raw-lanes.md. Rules: engine/rules.h.
  *
  * A connection with one path (c->multi NULL) has no struct raw_multi. While c->path_watch is 0, a
  * frame costs tests of this byte only.

@@ -46,8 +46,7 @@ bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs)
  * Which MAC address the answer to a HELLO goes to. The answer contains the connection's secrets, so
  * it goes to the owner of the sender's IP address, which need not be the sender of the frame. The
  * owner is found by ARP; if the address is outside the subnet, the gateway's address is requested.
- * If the ARP request gets no answer, or there is no gateway, the answer goes to the frame's source
- * MAC.
+ * Without an ARP reply or a gateway the answer goes to the frame's source MAC.
  *
  * The ARP request leaves as soon as the half-open entry exists, and the initiator soon repeats
  * HELLO. So an unknown address costs one round trip, and a known one costs nothing.
@@ -107,8 +106,7 @@ static void hello_mac_learned(struct raw_iface *iface)
 
 /*
  * Two hosts have one address. The frames of a connection go on to the host with which it was made;
- * new connections reach one or the other. Only a person can resolve the conflict, so the log
- * reports it.
+ * new connections reach one or the other. Only a person can resolve that, so it is logged.
  */
 static void several_have_it(struct raw_iface *iface)
 {
@@ -426,8 +424,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 
 /*
  * The time at which this connection may check one more hint of this kind. Each hint gets a time
- * slot of its own: a restarted peer sends few RESETs at a time, and all its connections must get
- * one.
+ * slot of its own: a restarted peer sends few RESETs at a time, and all its connections need one.
  * @return live_clock, 0 = it may not
  */
 static uint64_t hint_slot(struct raw_conn *c, enum raw_hint kind)

@@ -53,8 +53,7 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
 
 /*
  * @return the next candidate. If the port makes no difference, path 0 has the port on which all
- * listen. If HELLO is not answered from there, others are tried, too, since a flow may be
- * black-holed.
+ * listen. Without an answer to HELLO others are tried, as a flow may be black-holed.
  */
 static uint16_t next_port(struct raw_conn *c, unsigned int path)
 {
@@ -103,9 +102,8 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
  * Opening paths, and changing their ports.
  *
  * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
- * shows that the pair of ports carries frames in both directions. Then it sends PROBE{USE}, and the
- * responder sends to that port from then on. A responder that needs a path requests it by
- * PROBE{WANT}.
+ * shows that both directions carry frames. Then it sends PROBE{USE}, and the responder sends to
+ * that port from then on. A responder that needs a path requests it by PROBE{WANT}.
  */
 
 #define OPEN_STEP 1000000u /* ns by which the wait after each probe grows */

@@ -91,8 +91,8 @@ void raw_timer_arm_rto(struct raw_conn *c)
 /*
  * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
  * or for its core. Round trips do not show that delay, as a burst of long frames gives no exact
- * sample. To be called before the first acknowledgement after a request (RAW_TAIL_ACK_REQUESTED) is
- * processed.
+ * sample. Call before processing the first acknowledgement after a request
+ * (RAW_TAIL_ACK_REQUESTED).
  */
 static void tail_answered(struct raw_conn *c)
 {
@@ -353,9 +353,9 @@ static void send_again(struct raw_conn *c)
 
 /*
  * The peer is silent although frames are outstanding. First the last frame is retransmitted with a
- * request for an acknowledgement: the SACK in the answer names the missing frames. Only then the
- * oldest frame is retransmitted, at growing intervals. On ports in memory a request without data
- * precedes each of them.
+ * request for an ACK: the SACK in it names the missing frames. Only then the oldest frame is
+ * retransmitted, at growing intervals. On ports in memory a request without data precedes each of
+ * them.
  */
 bool raw_timer_fire(struct raw_conn *c)
 {

@@ -34,8 +34,7 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns)
 
 /*
  * The timeout before backoff. Up to WEFT_RTO_ROOF, it is never less than the round trip and a
- * quarter: the variance of a quiet path falls to nothing, and the peer still delays its
- * acknowledgement.
+ * quarter: the variance of a quiet path falls to nothing, and the peer still delays its ACK.
  */
 static uint64_t first_rto(const struct weft_rtt *r)
 {

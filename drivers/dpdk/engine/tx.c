@@ -119,10 +119,7 @@ static void unopen_frame(struct raw_conn *c)
 	c->open_room = 0;
 }
 
-/*
- * The path carries no frame of this size any more, so it is sent in parts. Without buffers the
- * frame counts as lost.
- */
+/* The path carries no frame of this size any more: send it in parts. Without buffers it is lost. */
 static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	c->path[path].order--; /* the first part takes the frame's order */

@@ -60,8 +60,8 @@ void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
 /**
  * An acknowledgement was processed that has a round trip, or the window holds frames back. Other
  * acknowledgements only add their bytes to c->tx.cc_acked, which the next call reports.
- * @param hdr     of the acknowledgement: it names the frame that @p rtt (ns; 0 = none) was measured
- * with
+ * @param hdr     of the acknowledgement: it names the frame by which @p rtt (ns; 0 = none) was
+ * measured
  * @param before  bytes that were in flight
  */
 void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint32_t rtt,

@@ -27,8 +27,8 @@
 
 /**
  * The maximum number of addresses that this host requests for itself. Beyond that the entry that
- * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY; otherwise the new
- * request has to wait.
+ * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY; else the new
+ * request waits.
  */
 #define WEFT_ARP_OURS 4096u
 /** Addresses requested because unknown senders sent HELLO, at most; with entries of their own. */
@@ -244,9 +244,9 @@ void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
  * also the IPv4 address in the headers of the engine's frames. Pure, but for random bytes at the
  * start.
  *
- * Any host may send a frame, so the table is bounded. A new address replaces the one that was
- * idle for longest, but no host that a connection holds, whatever other hosts send. A number
- * contains a generation. So frames for an address that was replaced reach no other host.
+ * Any host may send a frame, so the table is bounded. A new address replaces the one that was idle
+ * for longest, but no host that a connection holds, whatever other hosts send. A number contains a
+ * generation. So frames for an address that was replaced reach no other host.
  *
  * An address has WAYS places. If connections hold all of them, a new host gets no number.
  */

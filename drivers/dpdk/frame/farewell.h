@@ -6,9 +6,8 @@
  * each of its connections: a frame that was built when the connection came up. So peers learn of a
  * killed process at once. A stopped process has not ended.
  *
- * A process has one helper for all of its ports, from the first port to the last one. The two share
- * a table in memory. Without the program or the rights there is no helper; WEFT_PEER_TIMEOUT then
- * detects the end.
+ * A process has one helper, from its first port to its last. The two share a table in memory.
+ * Without the program or the rights there is no helper; WEFT_PEER_TIMEOUT then detects the end.
  */
 #ifndef WEFT_FRAME_FAREWELL_H
 #define WEFT_FRAME_FAREWELL_H

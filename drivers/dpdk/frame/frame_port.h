@@ -4,8 +4,7 @@
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
  * Ethernet frames. It has four implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
  * (udp/udp.c), memif rings (memif/memif.c) and the simulated network (test/sim/). Buffers are
- * rte_mbufs in all, so that the engine runs unchanged. Here is also how frames reach a queue of a
- * port (steering).
+ * rte_mbufs in all, so that the engine runs unchanged. Steering of frames to a queue is here, too.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -23,8 +22,7 @@
 /* ---------------------------------------------------------------- steering */
 
 /*
- * The queue of a port to which a frame comes, and the UDP ports that a connection
- * therefore uses.
+ * The queue of a port to which a frame comes, and the UDP ports that a connection therefore uses.
  *
  * Queue q of a port listens on the port's UDP port + q. The initiator of a connection sends each
  * path from a port of its own to the port on which the peer listens. The peer answers with both
@@ -205,9 +203,8 @@ struct weft_frame_port_ops {
 	/** Why there is no link, as a sentence; "" with a link. NULL = there is no text. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
-	 * The next event of the port since the last call. Called again until it returns NOTHING.
-	 * Called when `event` is set, once a second with a link, and every 0.1 s without one. May
-	 * be NULL.
+	 * The next event since the last call; called until it returns NOTHING, when `event` is set,
+	 * once a second with a link, and every 0.1 s without one. May be NULL.
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
@@ -218,8 +215,7 @@ struct weft_frame_port_ops {
 	 */
 	int (*wait_fd)(struct weft_frame_port *port);
 	/**
-	 * The owner is about to sleep, after an rx_burst() that returned no frame. NULL = nothing
-	 * to prepare.
+	 * The owner is about to sleep, after an rx_burst() without frames. NULL = nothing to do.
 	 * @param within  ns; lowered if tx_kick() must be called earlier
 	 * @return 0; -EBUSY: frames have arrived; another error: the owner must not sleep
 	 */
@@ -240,8 +236,7 @@ struct weft_frame_port_ops {
 	void (*alone)(struct weft_frame_port *port, uint32_t ip);
 	/**
 	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
-	 * this process has ended without closing the connection. NULL = there is nothing that
-	 * could send it.
+	 * this process has ended without closing the connection. NULL = nothing could send it.
 	 * @param slot  of the connection, 0 at first
 	 * @param len  0 = remove
 	 */
@@ -311,10 +306,7 @@ struct weft_frame_port {
 	/** bytes/s of the link; 0 = there is no link, and the copy rate of the CPU counts */
 	double bandwidth;
 	double latency; /**< s, first estimate */
-	/**
-	 * frames (RX, and TX copies): data room >= headroom + frame_size, or chained (see
-	 * rx_chained)
-	 */
+	/** frames (RX, TX copies): data room >= headroom + frame_size, or chained (rx_chained) */
 	struct rte_mempool *pool;
 	/**
 	 * small mbufs: control frames, headers of zero-copy frames, external-buffer segments; at

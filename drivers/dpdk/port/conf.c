@@ -177,8 +177,7 @@ static int kernel_limits(struct weft_port_dev *d)
 
 /*
  * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the
- * mbuf must hold the whole slot. A frame longer than the interface's MTU would block its slot for
- * ever.
+ * mbuf must hold the whole slot. A frame longer than the interface's MTU blocks its slot for ever.
  */
 #define PACKET_RX_OVERHEAD 66u
 #define PACKET_TX_OVERHEAD 32u

@@ -58,8 +58,7 @@ static ssize_t on_write(void *cookie, const char *text, size_t len)
 }
 
 /*
- * Is a NIC bound to DPDK's kernel drivers (vfio, uio) by its administrator? Lines about it are of
- * use.
+ * Has an administrator bound a NIC to vfio or uio? Then the EAL's log lines about them are of use.
  * @param sys  "/sys"
  */
 static bool log_nic_bound(const char *sys)

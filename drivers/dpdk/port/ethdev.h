@@ -7,8 +7,8 @@
  * Limits of virtual ports that no capability reports (memif's real frame limit, af_packet's sleep)
  * are in one table, port/conf.c.
  *
- * Threads: list, open and close take weft_port_lock (port/ports.h). The operations of an open port
- * belong to one thread.
+ * Threads: list, open and close take weft_port_lock (port/ports.h). An open port belongs to one
+ * thread.
  */
 #ifndef WEFT_PORT_ETHDEV_H
 #define WEFT_PORT_ETHDEV_H
@@ -81,8 +81,7 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 
 /*
  * A port of a program that forwards frames (weft-switch, weft-wire): one queue pair over buffers of
- * the program, which receives all frames. Its limits, MTU and queues are set by the same code as
- * for lanes.
+ * the program, which receives all frames. Its limits, MTU and queues are set as for lanes.
  *
  * Threads: as rte_ethdev's configuration, one at a time.
  */

@@ -4,10 +4,9 @@
  * Devices among the words of the EAL, before it starts: those that this process takes
  * (WEFT_PORTS), and memif servers.
  *
- * Each pattern selects one device that no other process has. The device is claimed
- * (port/claim.h) until the process ends or its EAL fails to start. Of all devices that match,
- * the EAL gets only this one. So the processes of a host may have the same environment, and get a
- * port each.
+ * Each pattern selects one device that no other process has. The device is claimed (port/claim.h)
+ * until the process ends or its EAL fails to start. Of all devices that match, the EAL gets only
+ * this one. So the processes of a host may have the same environment, and get a port each.
  *
  * Candidates are the devices among the EAL's words (--vdev, -a). If there is no -a, PCI network
  * devices with a driver that DPDK can use are candidates, too. Devices near the processors on which

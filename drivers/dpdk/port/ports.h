@@ -14,8 +14,7 @@
 #include "port/port.h"
 
 /**
- * List the ports of the (initialised) EAL, and the virtual devices of its arguments that are no
- * ports.
+ * List the ports of the running EAL, and the virtual devices of its arguments that are no ports.
  *
  * @param add  called for each, as in query() of struct weft_lane_driver
  * @return how many are listed, or a negative errno

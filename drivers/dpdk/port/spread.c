@@ -96,8 +96,7 @@ static bool can_steer(const struct weft_port_dev *d, uint16_t queue)
 
 /*
  * The ports of connections that this queue opens: one rule for all if the NIC supports masks, else
- * one rule each for a few ports. Without rules their frames arrive at another queue and are handed
- * over.
+ * one rule each for a few ports. Without rules other queues get their frames and hand them over.
  */
 static void steer_range(struct weft_port *p)
 {

@@ -181,10 +181,10 @@ static double iface_speed(const char *name)
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 /*
- * A lane has a block of WEFT_UDP_PORTS ports. It listens on one of them; the others are
- * the source ports of its paths, bound when the engine first sends from them. A port that another
- * socket of the host has is skipped: the engine takes a path that carries nothing for broken, and
- * tries another port.
+ * A lane has a block of WEFT_UDP_PORTS ports. It listens on one of them; the others are the source
+ * ports of its paths, bound when the engine first sends from them. A port that another socket of
+ * the host has is skipped: the engine takes a path that carries nothing for broken, and tries
+ * another port.
  *
  * IP_UNICAST_IF makes frames leave by the lane's interface, which a source address alone does not:
  * rails may be in one subnet. It needs no privilege, and does not restrict what is received.

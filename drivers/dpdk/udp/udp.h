@@ -4,8 +4,7 @@
  * Frame ports over UDP sockets: lanes of an ordinary user over a kernel's interfaces. doc/ports.md.
  *
  * The engine above is that of raw lanes. Its frames have Ethernet, IPv4 and UDP headers. This port
- * takes them off and passes the rest to a socket, and puts such headers in front of what it
- * receives.
+ * removes them from what a socket sends, and adds them to what it receives.
  *
  *	udp/udp.c        interfaces of this host; routes; opening, closing, events, counters;
  *	                 sockets: one to listen, one for each source port of paths

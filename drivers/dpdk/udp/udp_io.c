@@ -198,8 +198,7 @@ static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint
 
 /*
  * ICMP about a datagram that a socket has sent. The kernel queues it at the socket, and the next
- * call fails, whatever its own datagrams are. The engine gets the packet as a NIC would have
- * received it.
+ * call fails, whatever its own datagrams are. The engine gets the packet as from a NIC.
  */
 
 #define ERRORS 64u /* of one call */

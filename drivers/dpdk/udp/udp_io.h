@@ -32,8 +32,7 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 
 /*
  * What a socket does not show: the headers of a received frame, and ARP. The kernel resolves
- * addresses. The engine needs a MAC for each host, so each IP address has one that is made from it.
- * Pure.
+ * addresses. The engine needs a MAC for each host, so one is made from each IP address. Pure.
  */
 
 /** Bytes in front of the UDP payload. */

@@ -312,8 +312,8 @@ void weft_memif_ring_disarm(struct weft_memif_ring *r)
  *
  * A client's start fails while its server does not run, and a server that is not ready rejects it.
  * A lost connection is not made again by itself. In each case the port is started again, at most
- * every 100 ms. A handshake has no time limit: a server that is stopped in the middle of one
- * continues it later.
+ * every 100 ms. A handshake has no time limit: a server stopped in the middle of one continues
+ * later.
  */
 
 #define RETRY_MS 100

@@ -12,13 +12,11 @@
  *
  * So the PMD never has the real socket. A client's is replaced by one end of a socket pair right
  * after its start. A server's listening socket is replaced by one without a name, which gets one
- * connection from the relay for each client that the relay has accepted. Messages, and the
- * descriptors in them, are passed on unchanged, except the peer's DISCONNECT. When the peer leaves,
- * only a flag changes: the port's owner stops using the rings, and then has the PMD's connection
- * removed.
+ * connection from the relay for each accepted client. Messages, and the descriptors in them, are
+ * passed on unchanged, except the peer's DISCONNECT. When the peer leaves, only a flag changes: the
+ * port's owner stops using the rings, and then has the PMD's connection removed.
  *
- * Everything here runs in the EAL's interrupt thread, except weft_memif_relay_ring() and
- * weft_memif_relay_left().
+ * Everything here runs in the EAL's interrupt thread, except weft_memif_relay_ring() and _left().
  */
 #ifndef WEFT_MEMIF_RELAY_H
 #define WEFT_MEMIF_RELAY_H
@@ -37,8 +35,7 @@ struct weft_memif_relay;
  *
  * @param port_id  DPDK port
  * @param[out] r   to be freed by weft_memif_relay_close()
- * @return 0, -ENOMEM, or a negative error: the PMD has no such socket, or there are no descriptors
- * left
+ * @return 0, -ENOMEM, or a negative error: the PMD has no such socket, or no descriptors are left
  */
 int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 			  struct weft_memif_relay **r);
