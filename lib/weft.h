@@ -114,8 +114,7 @@ struct weft_op_params; /**< weft_msg.h */
 WEFT_API const char *weft_build_info(void);
 
 /**
- * A message text for a status (0, #WEFT_INPROGRESS or a negative error). Static storage, never
- * NULL. Any thread.
+ * Text of a status (0, #WEFT_INPROGRESS, negative error). Static storage, never NULL. Any thread.
  */
 WEFT_API const char *weft_strerror(int status);
 
@@ -136,8 +135,7 @@ typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const
 			    void *arg);
 
 /**
- * Set the log's callback, one for the process, or remove it (NULL). No other thread uses Weft
- * in the meantime.
+ * Set the process's log callback, or remove it (NULL). No other thread uses Weft in the meantime.
  */
 WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 
@@ -177,10 +175,7 @@ WEFT_API int weft_config_read(struct weft_config **config);
  */
 WEFT_API int weft_config_modify(struct weft_config *config, const char *name, const char *value);
 
-/**
- * Value of one option as text into @p buf (always terminated). @return length as snprintf() would,
- * or -ENOENT.
- */
+/** Write one option as text into @p buf, terminated. @return length as snprintf(), or -ENOENT */
 WEFT_API int weft_config_get(const struct weft_config *config, const char *name, char *buf,
 			     size_t size);
 
@@ -289,9 +284,8 @@ struct weft_worker_params {
 	const char *lanes;
 	/**
 	 * A peer connected and no endpoint here was waiting for it. The application becomes the
-	 * owner of @p ep and must close it. weft_ep_modify() gives the endpoint an error callback
-	 * and user data. Without an error callback, operations and weft_ep_query() report a later
-	 * failure.
+	 * owner of @p ep and must close it. weft_ep_modify() gives it an error callback and user
+	 * data. Without that callback, operations and weft_ep_query() report a later failure.
 	 *
 	 * NULL: such endpoints belong to the library. They receive, weft_ep_create() to that worker
 	 * adopts one, and the library frees them when the peer closes. Completions have ep == NULL
@@ -331,9 +325,8 @@ WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_work
 
 /**
  * Destroy a worker: endpoints still open are force-closed (their peers are notified once, without
- * waiting), requests end with -ECANCELED, unmatched messages are freed (counted in the log at level
- * info).
- * NULL is allowed.
+ * waiting), requests end with -ECANCELED, unmatched messages are freed (the log counts them at
+ * level info). NULL is allowed.
  */
 WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 
@@ -462,16 +455,12 @@ struct weft_iface_info {
 	/** where these numbers come from, as text */
 	const char *bandwidth_from, *latency_from, *overhead_from;
 	/**
-	 * not up yet, but it may be soon: the NIC was started less than 5 s ago. Make progress and
-	 * query again
+	 * not up yet, but may be soon: the NIC was started less than 5 s ago. Progress, query again
 	 */
 	bool link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/**
-	 * the interface wakes weft_worker_wait(); else the wait polls the interface at least every
-	 * `WEFT_WAIT_SLEEP`
-	 */
+	/** it wakes weft_worker_wait(); else the wait polls it at least every `WEFT_WAIT_SLEEP` */
 	bool wakes;
 };
 
@@ -653,10 +642,7 @@ struct weft_lane_info {
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
 	uint64_t retransmits;        /**< frames sent again over the lane's present connection */
-	/**
-	 * where the numbers of choices come from, as text: configured, measured, or as the driver
-	 * states
-	 */
+	/** origin of the numbers of choices: configured, measured, or as the driver states */
 	const char *bandwidth_from, *latency_from;
 	/** bytes of the longest frame that the path carries; 0 = not connected, or no raw lane */
 	size_t frame_size;
@@ -718,8 +704,7 @@ struct weft_proto_info {
 /**
  * Which protocol an operation of @p length contiguous bytes (put and get: registered ones) would
  * use now. #WEFT_OP_RNDV_DATA: how the data of a rendezvous comes to this end if its sender offers
- * every scheme. weft_plan_of_ep() and weft_plan_query() report the other protocols that could carry
- * it.
+ * every scheme. weft_plan_of_ep() and weft_plan_query() report the others that could.
  * @return 0; -ENOTCONN while not connected; -EOPNOTSUPP when none can; -EINVAL
  */
 WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,

@@ -189,8 +189,7 @@ struct weft_op_params {
 WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion *c);
 
 /**
- * Release a request. If it is still under way it goes on, but its callback will not be called.
- * NULL is allowed.
+ * Release a request. If it is still under way it goes on, without its callback. NULL is allowed.
  */
 WEFT_API void weft_request_free(struct weft_request *req);
 
@@ -246,10 +245,7 @@ WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_
 WEFT_API int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 			   const struct weft_op_params *params, struct weft_request **req);
 
-/**
- * As weft_tag_send(), but done only once the message was matched to a receive at the peer. Never
- * returns 0.
- */
+/** As weft_tag_send(), but done only when a receive at the peer has matched it. Never returns 0. */
 WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 				const struct weft_op_params *params, struct weft_request **req);
 

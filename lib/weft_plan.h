@@ -69,10 +69,7 @@ WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum wef
 WEFT_API int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length,
 			     unsigned int index, struct weft_proto_info *info);
 
-/**
- * Operation by name ("tag_send"; "fadd" and "cswap" are WEFT_OP_AMO_FETCH). @return the operation,
- * or -EINVAL
- */
+/** @return the operation by name ("tag_send"; "fadd", "cswap" = WEFT_OP_AMO_FETCH), or -EINVAL */
 WEFT_API int weft_op_find(const char *name);
 /** @return the name of an operation, static storage; NULL = there is no such operation */
 WEFT_API const char *weft_op_name(enum weft_op op);

@@ -600,8 +600,7 @@ struct worker_flush {
 
 /*
  * The first error is kept, except that any other error replaces -ECANCELED. A refusal by a peer is
- * reported only once, while -ECANCELED is no news to the application: it has closed an endpoint by
- * force.
+ * reported only once, while -ECANCELED is no news: the application has closed an endpoint by force.
  */
 static void take_status(struct worker_flush *f, int status)
 {

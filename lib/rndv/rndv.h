@@ -324,8 +324,7 @@ struct weft_fetch {
 /* ------------------------------------------------------------------ keys */
 
 /**
- * Write the keys of registered memory for the peer: one for each lane of @p lanes that has a key,
- * in a record.
+ * Write the keys of registered memory for the peer, one for each lane of @p lanes that has one.
  * @return bytes written to @p record, 0 = no lane has one
  */
 size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,

@@ -9,8 +9,7 @@
  * expected never gets a struct weft_message.
  *
  * The piece that has just arrived is copied, and its receive completed, before any waiting message
- * is checked. Then at most WEFT_RX_DRAIN of those are processed, so that the lanes are always
- * polled.
+ * is checked. Then at most WEFT_RX_DRAIN of those are processed: lanes must be polled.
  */
 
 #include <errno.h>

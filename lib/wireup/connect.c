@@ -280,8 +280,7 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 /*
  * Position of the sender's interface in its address. BOOT must name this interface, which must have
  * the driver of the connection, and the interface of ours at which the connection arrived.
- * Otherwise the REQ is refused, because the origin of the connection is what authenticates the
- * sender.
+ * Otherwise the REQ is refused: the connection's origin authenticates the sender.
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)

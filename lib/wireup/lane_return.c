@@ -23,8 +23,7 @@
 
 /*
  * Wait before the first attempt. Before each further attempt the wait is longer by this time, up to
- * TRY_MAX_NS. An attempt repeats its handshake, so it succeeds when the path works again while it
- * is under way.
+ * TRY_MAX_NS. An attempt repeats its handshake, so it succeeds if the path recovers in that time.
  */
 #define TRY_NS 100000000ull
 #define TRY_MAX_NS 500000000ull

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The lanes of an endpoint: binding a connection as a lane, and attaching the lanes after lane 0.
- * The leader opens their connections, the other end binds them. The lane map (wireup/select.c)
- * lists them.
+ * The leader opens their connections, the other end binds them. wireup/select.c has the lane map.
  */
 
 #include <errno.h>

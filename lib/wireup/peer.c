@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Records of remote workers: their identity, and the numbers of the endpoints between them and us.
- * A record without endpoints is kept for some time, so that a late REQ of a closed endpoint is
- * distinguished from a new one. The number of such records is bounded, so unknown senders cannot
- * fill the memory.
+ * A record without endpoints is kept for some time, to distinguish a late REQ of a closed endpoint
+ * from a new one. The number of such records is bounded, so unknown senders cannot fill the memory.
  *
  * Boot addresses: packs this worker's own, and derives a provisional worker address from a peer's.
  * wireup/wireup.c requests the whole address.

@@ -10,8 +10,7 @@
  * missing, or take smaller messages. WEFT_MIN_LANES makes too few lanes an error.
  *
  * Rails are comparable ("sisters") if they have the same driver and the same kind of link: a memory
- * port next to a NIC is no mistake. A lane inside the host is no rail, and a peer that is reached
- * by it needs no rail.
+ * port next to a NIC is no mistake. A lane inside the host is no rail, and its peer needs none.
  */
 
 #include <errno.h>
@@ -204,8 +203,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 /*
  * An interface that fails takes its lanes with it, which may be those of thousands of endpoints.
  * Each lane is checked separately, because its peer may be the cause. The checks are spread over
- * time, because their probes would otherwise delay all other lanes. And not each lane has a log
- * line.
+ * time, because their probes would otherwise delay all other lanes. Not each lane has a log line.
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
