@@ -18,25 +18,33 @@
 #define BUCKETS (2u * FLIGHTS)
 #define PROMPT_NS 50000u /* a retransmission this soon after an acknowledgement is due to it */
 #define JUMP 65536       /* if more sequences are acknowledged at once, frames are missing */
+#define SENT 8u          /* transmissions of a frame that are distinguished */
+/* A transmission that comes later than this behind the acknowledgement of its frame is lost. */
+#define AWAIT_NS 100000000u
 
 struct flight {
 	uint64_t entered;     /* when a record was seen first */
 	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
-	uint64_t fate;        /* number of the first transmission, or UINT64_MAX */
-	uint32_t order, outs; /* the first transmission's order; number of transmissions */
+	uint64_t fate;          /* number of the first transmission, or UINT64_MAX */
+	uint32_t sent_as[SENT]; /* name_of() the first transmissions */
+	uint32_t outs;          /* number of transmissions */
 	/*
 	 * When a retransmission arrived, and the first transmission had not; 0 = never. `needed`:
-	 * transmissions up to then. `ins`: transmissions that have arrived.
+	 * transmissions up to then. `ins`: transmissions that have arrived; `came`: the same as
+	 * bits of `sent_as`.
 	 */
 	uint64_t repaired;
 	uint32_t needed, ins;
-	uint8_t path;
+	uint8_t came, path;
+	/* It is acknowledged, and transmissions of it that are missing may come until then. */
+	uint64_t awaited_until;
 	bool live;   /* not acknowledged */
 	bool listed; /* in the table: until all before it are acknowledged, too */
 	bool out, here, again, resent;
 	bool record; /* a message record, which gets no acknowledgement */
 	bool by_ack; /* retransmitted because later ones were acknowledged */
+	bool missed; /* seen first as a retransmission: the first transmission is missing */
 };
 
 int flight_make(struct trace_follow *fo)
@@ -74,6 +82,39 @@ static struct flight *find(const struct trace_follow *fo, uint32_t flow, uint32_
 		if (fo->flight[at].flow == flow && fo->flight[at].seq == seq)
 			return &fo->flight[at];
 	return NULL;
+}
+
+/* ---- transmissions -------------------------------------------------------------------------- */
+
+/* Each transmission has an order of its own on its path. */
+static uint32_t name_of(const struct weft_frame_hdr *h)
+{
+	return weft_get32(h->order) << 4 | (h->path & (WEFT_FRAME_PATHS_MAX - 1));
+}
+
+static void transmission_came(struct flight *e, const struct weft_frame_hdr *h)
+{
+	unsigned int i;
+
+	e->ins++;
+	for (i = 0; i < e->outs && i < SENT; i++)
+		if (e->sent_as[i] == name_of(h))
+			e->came |= (uint8_t)(1u << i);
+	if (e->came & 1)
+		e->repaired = 0; /* the first transmission arrived after all */
+	e->missed = e->missed && weft_get16(h->flags) & WEFT_FRAME_F_RETX;
+}
+
+/* Transmissions that are missing, of those before the one that arrived first. */
+static uint32_t missing(const struct flight *e)
+{
+	uint32_t came = e->ins;
+
+	if (!e->repaired)
+		return e->missed;
+	if (e->needed <= SENT)
+		came = (uint32_t)__builtin_popcount(e->came & ((1u << e->needed) - 1));
+	return e->missed + (e->needed > came ? e->needed - came : 0);
 }
 
 /* ---- what happens to messages --------------------------------------------------------------- */
@@ -191,17 +232,18 @@ static void is_repaired(struct msg *m, const struct flight *e)
 }
 
 /*
- * What became of a frame that was sent again is settled when it is acknowledged. Several
- * transmissions may wait in one socket, and the one that is read first need not be the oldest.
+ * What became of a frame that was sent again is settled when it is acknowledged, or later if a
+ * transmission is missing then. Several may wait in one socket, and the one that is read first need
+ * not be the oldest.
  */
 static void settle_repair(struct msg *m, const struct msg_link *l, const struct flight *e)
 {
-	uint32_t lost = e->needed > e->ins ? e->needed - e->ins : 0;
+	uint32_t lost = l->kind > LINK_ANNOUNCE ? e->missed : missing(e);
 
-	if (e->repaired == 0 || l->kind > LINK_ANNOUNCE)
-		return;
-	is_repaired(m, e);
-	msg_lane(m, e->flow, e->repaired)->lost += lost;
+	if (l->kind <= LINK_ANNOUNCE && e->repaired)
+		is_repaired(m, e);
+	if (l->kind <= LINK_ANNOUNCE && lost)
+		msg_lane(m, e->flow, e->repaired ? e->repaired : m->touched)->lost += lost;
 	m->lost += lost;
 }
 
@@ -219,12 +261,9 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 	bool first = !e->here;
 
 	e->here = true;
-	e->ins += !acked;
 	if (first && repairs) {
 		e->repaired = time;
 		e->needed = acked ? 0 : e->outs;
-	} else if (!repairs) {
-		e->repaired = 0; /* the first transmission arrived after all */
 	}
 	for (at = e->link; at != TRACE_NONE; at = l->next) {
 		l = &fo->link[at];
@@ -240,10 +279,9 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 }
 
 /* A retransmission, because the frame was lost or seemed to be. */
-static void goes_again(struct trace *t, struct flight *e, uint64_t time, bool lost)
+static void goes_again(struct trace *t, struct flight *e, uint64_t time)
 {
 	struct trace_follow *fo = t->follow;
-	struct msg_lane *lane;
 	struct msg_link *l;
 	struct msg *m;
 	uint32_t at;
@@ -254,13 +292,9 @@ static void goes_again(struct trace *t, struct flight *e, uint64_t time, bool lo
 		m = link_msg(fo, l);
 		if (!m)
 			continue;
-		if (l->kind <= LINK_ANNOUNCE) {
-			lane = msg_lane(m, e->flow, time);
-			lane->again++;
-			lane->lost += lost;
-		}
+		if (l->kind <= LINK_ANNOUNCE)
+			msg_lane(m, e->flow, time)->again++;
 		m->again++;
-		m->lost += lost;
 	}
 }
 
@@ -294,8 +328,8 @@ static void count_flight(struct trace_flow *f, uint64_t time)
 	f->flight_at = time;
 }
 
-/* Release an entry: it is acknowledged, or its acknowledgement will not be seen. */
-static void let_go(struct trace *t, struct flight *e, uint64_t time)
+/* It is acknowledged, or its acknowledgement will not be seen. */
+static void lands(struct trace *t, struct flight *e, uint64_t time)
 {
 	struct trace_flow *f = &t->flow[e->flow];
 
@@ -305,6 +339,13 @@ static void let_go(struct trace *t, struct flight *e, uint64_t time)
 		f->flight_frames--;
 	}
 	e->live = false;
+}
+
+/* Release an entry. */
+static void let_go(struct trace *t, struct flight *e, uint64_t time)
+{
+	lands(t, e, time);
+	e->awaited_until = 0;
 	free_links(t, e);
 }
 
@@ -316,6 +357,41 @@ static void forget(struct trace_follow *fo, struct flight *e)
 		at = &fo->flight[*at].next;
 	*at = e->next;
 	e->listed = false;
+}
+
+/* Keep an entry whose transmissions may yet come, until flight_sweep(). */
+static void await(struct trace *t, struct flight *e, uint64_t time)
+{
+	struct trace_follow *fo = t->follow;
+	uint64_t index = (uint64_t)(e - fo->flight);
+
+	if (fo->awaited_head - fo->awaited_tail == FLIGHTS_AWAITED) {
+		let_go(t, e, time);
+		return;
+	}
+	lands(t, e, time);
+	e->awaited_until = time + AWAIT_NS;
+	fo->awaited[fo->awaited_head++ % FLIGHTS_AWAITED] =
+		fo->tail + (index + FLIGHTS - fo->tail % FLIGHTS) % FLIGHTS;
+}
+
+void flight_sweep(struct trace *t)
+{
+	struct trace_follow *fo = t->follow;
+	struct flight *e;
+	uint64_t number;
+
+	for (; fo->awaited_tail != fo->awaited_head; fo->awaited_tail++) {
+		number = fo->awaited[fo->awaited_tail % FLIGHTS_AWAITED];
+		e = &fo->flight[number % FLIGHTS];
+		if (number < fo->tail || !e->awaited_until)
+			continue; /* it was retired, and its entry may be that of another frame */
+		if (e->awaited_until > t->now)
+			return;
+		if (e->listed && (int32_t)(t->flow[e->flow].una - e->seq) > 0)
+			forget(fo, e);
+		let_go(t, e, t->now);
+	}
 }
 
 /* A record of sending without a capture of the receiver: the message arrives when it was sent. */
@@ -385,15 +461,17 @@ static bool is_over(struct trace_flow *f, uint32_t seq)
 	return f->acked;
 }
 
+/* @param name  name_of() this transmission */
 static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, uint32_t ts,
-		     uint32_t order, uint64_t time)
+		     uint32_t name, uint64_t time)
 {
 	struct trace_slot *slot;
 
 	e->resent = e->out;
+	if (e->outs < SENT)
+		e->sent_as[e->outs] = name;
 	e->outs++;
 	if (!e->out) {
-		e->order = order;
 		e->fate = t->fate;
 		e->first = time;
 		count_flight(f, time);
@@ -409,7 +487,7 @@ static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, ui
 			f->most_frames = f->flight_frames;
 	} else {
 		e->by_ack = f->sacked_at > e->sent && time < f->acked_at + PROMPT_NS;
-		goes_again(t, e, time, false);
+		goes_again(t, e, time);
 	}
 	e->out = true;
 	e->sent = time;
@@ -467,19 +545,22 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 		e = enter(t, flow, v, frame->len);
 		e->link = whole ? follow_messages(t, f, v, time, frame->way)
 				: messages_of_part(t, f, v, time, frame->way);
-		if (frame->way == DUMP_IN && v->flags & WEFT_FRAME_F_RETX)
-			goes_again(t, e, time, true);
+		e->missed = frame->way == DUMP_IN && v->flags & WEFT_FRAME_F_RETX;
+		if (e->missed)
+			goes_again(t, e, time);
 	}
 	mark_all(t, e);
-	if (!e->live)
-		return; /* a superfluous retransmission */
-	if (frame->way != DUMP_IN) {
-		goes_out(t, f, e, weft_get32(v->hdr->ts), weft_get32(v->hdr->order), time);
+	/* Of a frame that is acknowledged only arrivals count, which may be awaited. */
+	if (e->live && frame->way != DUMP_IN) {
+		goes_out(t, f, e, weft_get32(v->hdr->ts), name_of(v->hdr), time);
 		seen_out(t, e, time, frame->way);
 	}
-	if (frame->way != DUMP_OUT && whole)
+	if (frame->way == DUMP_OUT || !whole)
+		return;
+	transmission_came(e, v->hdr);
+	if (e->live)
 		arrives(t, e, time, frame->way, false,
-			e->again && weft_get32(v->hdr->order) != e->order);
+			e->again && name_of(v->hdr) != e->sent_as[0]);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -566,7 +647,10 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 		trace_fate_acked(t, e->fate);
 	if (!e->here)
 		arrives(t, e, time, DUMP_WAY_UNKNOWN, true, e->again);
-	let_go(t, e, time);
+	if (f->in.known && missing(e))
+		await(t, e, time);
+	else
+		let_go(t, e, time);
 }
 
 /* Words of the last SACK block, from bit @p shift on. */
@@ -646,7 +730,8 @@ void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *
 			continue;
 		if (e->live)
 			acknowledged(t, e, v, time);
-		forget(t->follow, e);
+		if (!e->awaited_until)
+			forget(t->follow, e);
 	}
 	if (v->sack_words)
 		sacked(t, f, v, time);

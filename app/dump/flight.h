@@ -31,6 +31,8 @@ void flight_mark(struct trace *t, const struct msg *m);
 /** Retire all frames, after the last one. */
 void flight_end(struct trace *t);
 
+/** Retire frames that are acknowledged, and of which no further transmission is awaited. */
+void flight_sweep(struct trace *t);
 /** Retire the oldest frame, which frees links. */
 void flight_retire(struct trace *t);
 

@@ -544,6 +544,7 @@ void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame
 	default:
 		break;
 	}
+	flight_sweep(t);
 	msg_sweep(t, false);
 }
 

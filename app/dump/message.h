@@ -23,6 +23,7 @@
 #define MSG_EVENTS 4096u
 #define MSG_FRAMES (1u << 20)
 #define FLIGHTS (1u << 18)
+#define FLIGHTS_AWAITED (1u << 14)
 #define LINKS (1u << 20)
 
 enum msg_kind { MSG_TAG, MSG_AM, MSG_PUT, MSG_GET, MSG_AMO, MSG_FLUSH };
@@ -133,6 +134,8 @@ struct trace_follow {
 	struct flight *flight;
 	uint64_t head, tail; /**< numbers of flights; the ring has those from tail to head */
 	uint32_t *flight_bucket;
+	/** numbers of acknowledged flights of which transmissions may yet come: a ring */
+	uint64_t awaited[FLIGHTS_AWAITED], awaited_head, awaited_tail;
 	struct msg_link *link;
 	uint32_t free_link;
 	uint64_t messages;   /**< messages that have begun */

@@ -15,6 +15,7 @@
 #define BEGIN 1700000000000000000ull
 #define US 1000ull
 #define HDR_AT 14
+#define AWAITED_US 100010 /* a missing transmission is awaited for a shorter time */
 
 static struct msg over[64];
 static unsigned int num_over;
@@ -164,6 +165,8 @@ static void pieces_over_two_lanes_are_one_message(void **state)
 	carried(t, &b, 0, 1010, true);
 	assert_int_equal(num_over, 0); /* may still be sent again */
 	acked(t, 1, 0, 0, 1020);
+	assert_int_equal(num_over, 0); /* its first transmission may yet come */
+	acked(t, 0, 0, 0, 1020 + AWAITED_US);
 	assert_int_equal(num_over, 1);
 	assert_int_equal(over[0].total, 4000);
 	assert_int_equal(over[0].bytes, 4000);
@@ -180,7 +183,7 @@ static void pieces_over_two_lanes_are_one_message(void **state)
 	assert_int_equal(by, 999 * US);
 	/* A needless retransmission of what is over begins nothing. */
 	again(&b);
-	carried(t, &b, 0, 1100, true);
+	carried(t, &b, 0, 1100 + AWAITED_US, true);
 	trace_end(t);
 	assert_int_equal(num_over, 1);
 	assert_int_equal(t->follow->unfinished, 0);
@@ -257,6 +260,80 @@ static void what_arrived_twice_was_lost_once(void **state)
 	assert_int_equal(num_over, 1);
 	assert_int_equal(over[0].lost, 1);
 	assert_int_equal(over[0].repair, 2990 * US);
+	trace_free(t);
+}
+
+/* A retransmission is acknowledged before the first transmission comes. */
+static void what_comes_behind_the_acknowledgement_was_not_lost(void **state)
+{
+	static const uint64_t after_us[] = {10, AWAITED_US};
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct trace *t = begin(2);
+		struct built first = frag(0, 0, 7, 0), b = first;
+
+		open_lanes(t, 0);
+		carried(t, &first, 0, 10, false);
+		again(&b);
+		carried(t, &b, 0, 1010, true);
+		acked(t, 0, 0, 1, 1030);
+		acked(t, 0, 0, 1, 1030 + after_us[i]);
+		seen(t, &first, 1, DUMP_IN, 1031 + after_us[i]);
+		trace_end(t);
+		assert_int_equal(num_over, 1);
+		assert_int_equal(over[0].again, 1);
+		assert_int_equal(over[0].lost, i);
+		assert_int_equal(over[0].lane[0].lost, i);
+		assert_int_equal(over[0].repair, i * 1005 * US);
+		trace_free(t);
+	}
+}
+
+/* The captures of the receiver alone: the flag of the frame shows that it was sent before. */
+static void what_the_receiver_gets_later_was_not_lost(void **state)
+{
+	unsigned int comes;
+
+	for (comes = 0; comes < 2; comes++) {
+		struct trace *t = begin(1);
+		struct built first = frag(0, 0, 7, 0), b = first, ack;
+
+		again(&b);
+		seen(t, &b, 0, DUMP_IN, 10);
+		ack = build(0, 1, WEFT_FRAME_ACK, 0);
+		hdr_of(&ack)->ack = weft_put32(1);
+		seen(t, &ack, 0, DUMP_OUT, 20);
+		if (comes)
+			seen(t, &first, 0, DUMP_IN, 30);
+		trace_end(t);
+		assert_int_equal(num_over, 1);
+		assert_int_equal(over[0].again, 1);
+		assert_int_equal(over[0].lost, !comes);
+		trace_free(t);
+	}
+}
+
+/* The first transmission is lost; the second one and a needless third one arrive. */
+static void a_needless_transmission_is_no_lost_one(void **state)
+{
+	struct trace *t = begin(2);
+	struct built b[3];
+	unsigned int i;
+
+	open_lanes(t, 0);
+	b[0] = frag(0, 0, 7, 0);
+	carried(t, &b[0], 0, 10, false);
+	for (i = 1; i < 3; i++) {
+		b[i] = b[i - 1];
+		again(&b[i]);
+		carried(t, &b[i], 0, 10 + 1000 * i, true);
+	}
+	acked(t, 0, 0, 1, 3030);
+	trace_end(t);
+	assert_int_equal(num_over, 1);
+	assert_int_equal(over[0].again, 2);
+	assert_int_equal(over[0].lost, 1);
 	trace_free(t);
 }
 
@@ -458,6 +535,9 @@ int main(void)
 		cmocka_unit_test(what_is_only_late_was_not_lost),
 		cmocka_unit_test(what_was_read_after_a_later_transmission_was_not_lost),
 		cmocka_unit_test(what_arrived_twice_was_lost_once),
+		cmocka_unit_test(what_comes_behind_the_acknowledgement_was_not_lost),
+		cmocka_unit_test(what_the_receiver_gets_later_was_not_lost),
+		cmocka_unit_test(a_needless_transmission_is_no_lost_one),
 		cmocka_unit_test(one_host_has_the_acknowledgement_instead),
 		cmocka_unit_test(a_rendezvous_is_tied_together_by_its_requests),
 		cmocka_unit_test(a_get_is_its_answers),
