@@ -29,7 +29,9 @@ struct pending {
 	uint64_t absent;  /* it came after this time */
 	uint64_t within;  /* it was sent within this time after out */
 	uint32_t flow, len, crc, next, order, bucket;
+	struct trace_port at;    /* where it came first */
 	uint8_t path, outs, ins; /* times seen: probes that are sent at the same time are equal */
+	bool repeated;           /* DATA came there twice: no two transmissions are equal */
 	bool data, bye, changed, whole, late, far;
 	bool acked; /* its receiver has acknowledged it, and it was sent once */
 };
@@ -317,6 +319,14 @@ static bool can_be_missed(const struct trace *t, const struct trace_flow *f,
 	       trace_was_polled(t, &f->in, e->out, due);
 }
 
+/* The network has duplicated it, as the capture of its receiver alone shows, or both captures. */
+static bool is_duplicated(const struct trace *t, const struct trace_flow *f,
+			  const struct pending *e)
+{
+	return e->repeated ||
+	       (e->out && e->ins > e->outs && trace_covers(t, &f->out, e->out, e->out));
+}
+
 static void judge(struct trace *t, const struct pending *e)
 {
 	struct trace_flow *f = &t->flow[e->flow];
@@ -324,6 +334,8 @@ static void judge(struct trace *t, const struct pending *e)
 	double idle = e->out > f->load_at ? (double)(e->out - f->load_at) : 0;
 	uint32_t load;
 
+	if (f->in.known && is_duplicated(t, f, e))
+		first_of(&f->first_twice, &f->twice, e->out ? e->out : e->in);
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
 	if (!e->out) { /* the sender's capture lacks it */
@@ -354,8 +366,6 @@ static void judge(struct trace *t, const struct pending *e)
 	path->late += e->late;
 	if (e->changed)
 		first_of(&f->first_changed, &f->changed, e->in);
-	if (e->ins > e->outs && trace_covers(t, &f->out, e->out, e->out))
-		first_of(&f->first_twice, &f->twice, e->out);
 	if (e->late)
 		first_of(&f->first_late, &f->late, e->out);
 }
@@ -458,8 +468,11 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		return;
 	}
 	t->sent_at = e->out;
+	e->repeated = e->repeated || (e->ins && v->hdr->type == WEFT_FRAME_DATA &&
+				      e->at.file == frame->file && e->at.iface == frame->iface);
 	if (e->ins < UINT8_MAX && e->ins++)
 		return;
+	e->at = (struct trace_port){frame->file, frame->iface, true};
 	e->in = time;
 	e->absent = t->absent_at;
 	if (e->out && !f->known_in)

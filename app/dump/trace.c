@@ -550,11 +550,12 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 
 /*
  * Are fates judged? Not after ALONE_FRAMES frames of which only one end has a capture; again when
- * the other end's capture has frames.
+ * the other end's capture has frames. A flight recorder has few frames, and some may be twice.
  */
-static bool is_compared(struct trace_flow *f, uint64_t time)
+static bool is_compared(const struct trace *t, struct trace_flow *f, uint64_t time)
 {
-	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES) {
+	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES &&
+	    !trace_is_recorder(t, t->file)) {
 		f->alone = true;
 		return false;
 	}
@@ -583,7 +584,7 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
 	if (frame->way != DUMP_IN || !f->out.known)
 		count(t, f, frame, v, time);
-	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time);
+	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(t, f, time);
 	if (compared && !v->record)
 		trace_fate(t, f, frame, v, time);
 	follow_frame(t, f, frame, v, time);

@@ -385,6 +385,19 @@ def a_recorder_knows_which_frames_were_damaged():
     assert [f['class'] for f in both] == ['corruption'], both
 
 
+def a_receiver_alone_knows_which_frames_came_twice():
+    """The other recorder has no frame of that time, or there is none."""
+    expect(['duplication'], *pair('duplication', 1000))
+    came = []
+    for side in 0, 1:
+        mine, other = pair('duplication', 1000)[side], pair('duplication', 1000)[1 - side]
+        edit.part(other, 0, 0.02)
+        alone = [f['class'] for f in recorders(mine, hosts='1')['anomalies']]
+        both = [f['class'] for f in recorders(mine, other)['anomalies']]
+        came.append((alone, both))
+    assert sorted(came) == [([], []), (['duplication'], ['duplication'])], came
+
+
 def frames_behind_the_end_of_a_recorder_are_not_lost():
     """Its last progress call takes a whole burst from one lane, and leaves the rest in its port."""
     a, b = pair()
@@ -759,7 +772,8 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_first_frames_of_a_recorder_may_lack_neighbours,
-         recorders_of_one_host_have_one_clock, a_recorder_knows_which_frames_were_damaged,
+         recorders_of_one_host_have_one_clock, a_receiver_alone_knows_which_frames_came_twice,
+         a_recorder_knows_which_frames_were_damaged,
          frames_behind_the_end_of_a_recorder_are_not_lost,
          frames_that_a_late_host_takes_are_no_gaps_of_a_recorder,
          a_recorder_that_begins_behind_the_change_shows_it, the_recorders_reason_is_printed,
