@@ -241,6 +241,7 @@ class Run:
         self.right, self.action, self.way = KINDS[kind]
         self.truth = {'kind': kind, 'number': number, 'actions': []}
         self.hogs, self.waits, self.server, self.telemetry = [], None, None, {}
+        self.recorded_at = float('inf') # files of the flight recorder have no later frame
 
     def note(self, what):
         self.truth['actions'].append((time.time(), what))
@@ -375,6 +376,7 @@ class Run:
             self.telemetry[side].send(b'/weft/recorder')
         for side in sides:
             self.telemetry[side].recv(16384)
+        self.recorded_at = time.time()
 
     def keep_recorders(self):
         for side in 'ab':
@@ -435,7 +437,7 @@ class Run:
                 when, pair, way, _, *what = line.split()
                 if pair == '0' and self.way in (None, way) and event in what:
                     times.append(float(when))
-        return times
+        return [when for when in times if when < self.recorded_at]
 
     def ring_losses(self):
         """What the bridge's own rings have lost, by rail and way: no link has, and no host."""
