@@ -13,7 +13,12 @@
 #include "provider/rma.h"
 
 #define MIN_MULTI_RECV 4096
-#define CLOSE_MS 1000
+/*
+ * The time that fi_close() waits for operations: until peers have received messages, and then, with
+ * unmatched messages withdrawn, until all have ended.
+ */
+#define DELIVER_MS 1000
+#define CLOSE_MS 4000
 
 /* A shared transmit context. Sends of all endpoints share the worker anyway, so it has no state. */
 struct wfi_stx {
@@ -294,8 +299,8 @@ static int ep_enable(struct wfi_ep *ep)
 {
 	int rc;
 
-	if (ep->enabled)
-		return 0;
+	if (ep->enabled || ep->closing)
+		return ep->closing ? -FI_EBUSY : 0;
 	if (!ep->av)
 		return -FI_ENOAV;
 	if ((ep->shared_tx && !ep->stx) || (ep->shared_rx && !ep->srx))
@@ -325,42 +330,79 @@ static int ep_enable(struct wfi_ep *ep)
 	return rc;
 }
 
-/*
- * Wait for operations that cannot be cancelled, since the application may use their buffers
- * afterwards. At most for CLOSE_MS, because a peer may be stopped.
- */
-static void wait_for_operations(void)
+static unsigned int busy(const struct wfi_ep *ep)
 {
-	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
+	return ep->busy + (ep->srx ? ep->srx->busy : 0);
+}
 
-	while (wfi_ops_closing() != 0 && wfi_deadline_left(&deadline) != 0) {
+/*
+ * Wait at most @p ms for operations, since the application may use their buffers afterwards. The
+ * last endpoint does not wait: all operations end with the worker.
+ * @return false: Weft still uses buffers
+ */
+static bool wait_for_operations(const struct wfi_ep *ep, int ms)
+{
+	struct wfi_deadline deadline = wfi_deadline(ms);
+
+	while (busy(ep) != 0 && wfi.endpoints > 1) {
+		if (wfi_deadline_left(&deadline) == 0)
+			return false;
 		weft_worker_progress(wfi.worker);
 		wfi_yield();
 	}
+	return true;
+}
+
+/* End an enabled endpoint. @return 0; -FI_EBUSY: it has ended in part, to be called again */
+static int stop(struct wfi_ep *ep)
+{
+	bool ended;
+
+	if (ep->enabled) {
+		end_operations(ep);
+		if (ep->srx)
+			srx_leave(ep->srx);
+		ep->closing = true;
+	}
+	if (!ep->closing)
+		return 0;
+	ended = wait_for_operations(ep, DELIVER_MS);
+	if (!ended) {
+		wfi_ops_withdraw(ep);
+		ended = wait_for_operations(ep, CLOSE_MS);
+	}
+	if (!ended) {
+		FI_WARN(&wfi_provider, FI_LOG_EP_CTRL,
+			"the endpoint is not closed: %u operations with peers that do not respond "
+			"still use their buffers; close it again later\n",
+			busy(ep));
+		return -FI_EBUSY;
+	}
+	ep->closing = false;
+	wfi_ep_number_put(ep);
+	put_worker();
+	return 0;
 }
 
 static int ep_close(struct fid *fid)
 {
 	struct wfi_ep *ep = ep_of_fid(fid);
+	int rc;
 
 	if (wfi_domain_is_parents(ep->domain))
 		return 0;
 	wfi_lock();
 	wfi_name_close(ep->server);
-	if (ep->enabled) {
-		end_operations(ep);
-		if (ep->srx)
-			srx_leave(ep->srx);
-		if (wfi.endpoints > 1) /* else all operations end with the worker */
-			wait_for_operations();
-		wfi_ep_number_put(ep);
-		put_worker();
+	ep->server = NULL;
+	rc = stop(ep);
+	if (rc == 0) {
+		unbind(ep);
+		ep->domain->refs--;
 	}
-	unbind(ep);
-	ep->domain->refs--;
 	wfi_unlock();
-	free(ep);
-	return 0;
+	if (rc == 0)
+		free(ep);
+	return rc;
 }
 
 static int op_flags(struct wfi_ep *ep, uint64_t *flags, bool set)

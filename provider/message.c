@@ -22,6 +22,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 		.channel = wfi_channel(to->receiver, p->kind),
 		.source_channel = ep->source_channel,
 	};
+	/* By its request a send is withdrawn if the endpoint closes first. */
+	struct weft_request **req = op->inject ? NULL : &op->req;
 	size_t count;
 	void *buf;
 
@@ -29,8 +31,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 	params.imm = p->data;
 	buf = wfi_post_buffer(op, p, &count, &params);
 	if (p->flags & FI_MATCH_COMPLETE)
-		return weft_tag_send_sync(to->peer->ep, buf, count, p->tag, &params, NULL);
-	return weft_tag_send(to->peer->ep, buf, count, p->tag, &params, NULL);
+		return weft_tag_send_sync(to->peer->ep, buf, count, p->tag, &params, req);
+	return weft_tag_send(to->peer->ep, buf, count, p->tag, &params, req);
 }
 
 /* Locked. */

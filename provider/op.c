@@ -63,7 +63,6 @@ const struct weft_datatype wfi_iov_type = {
 
 static struct chunk *chunks;
 static struct wfi_op *unused;
-static unsigned int num_closing;
 
 /* ------------------------------------------------------------------ the pool */
 
@@ -85,9 +84,9 @@ static int grow_pool(void)
 /* Free the operation; its reserved entry has been used or released. */
 static void op_release(struct wfi_op *op)
 {
-	if (__builtin_expect(op->closing, 0)) {
-		num_closing--;
-		op->closing = false;
+	if (__builtin_expect(op->closing != NULL, 0)) {
+		op->closing->busy--;
+		op->closing = NULL;
 	}
 	op->ep = NULL;
 	op->req = NULL;
@@ -109,6 +108,7 @@ struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
 	op->cq = cq;
 	op->cancelled = false;
 	op->multi = false;
+	op->inject = false;
 	op->peer = NULL;
 	op->status = 0;
 	return op;
@@ -130,7 +130,6 @@ void wfi_ops_free(void)
 		free(c);
 	}
 	unused = NULL;
-	num_closing = 0;
 }
 
 void wfi_ops_forked(void)
@@ -138,7 +137,6 @@ void wfi_ops_forked(void)
 	memset(numbers, 0, sizeof(numbers));
 	chunks = NULL;
 	unused = NULL;
-	num_closing = 0;
 }
 
 /* ------------------------------------------------------------------ completion */
@@ -433,7 +431,11 @@ void wfi_op_received(struct wfi_op *op, const struct weft_completion *c)
 
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
+	bool held = ((struct wfi_op *)arg)->req != NULL;
+
 	wfi_op_sent(arg, c->status);
+	if (held)
+		weft_request_free(req);
 }
 
 void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
@@ -453,7 +455,8 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 	for (struct chunk *c = chunks; c; c = c->next) {
 		for (int i = 0; i < CHUNK; i++) {
 			op = &c->ops[i];
-			if (op->ep != ep || !op->req || op->context != context)
+			if (op->ep != ep || !op->req || op->context != context ||
+			    !(op->flags & FI_RECV))
 				continue;
 			op->cancelled = true;
 			if (weft_request_cancel(op->req) == 0)
@@ -511,11 +514,6 @@ void wfi_ops_end(const struct wfi_peer *peer, int status)
 	}
 }
 
-unsigned int wfi_ops_closing(void)
-{
-	return num_closing;
-}
-
 void wfi_ops_close(struct wfi_ep *ep)
 {
 	struct wfi_op *op;
@@ -530,10 +528,21 @@ void wfi_ops_close(struct wfi_ep *ep)
 			op->cq = NULL;
 			op->cntr = NULL;
 			op->ep = NULL;
-			op->closing = true;
-			num_closing++;
-			if (op->req)
+			if (op->inject)
+				continue;
+			op->closing = ep;
+			ep->busy++;
+			if (op->req && op->flags & FI_RECV)
 				weft_request_cancel(op->req);
 		}
+	}
+}
+
+void wfi_ops_withdraw(const struct wfi_ep *ep)
+{
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (int i = 0; i < CHUNK; i++)
+			if (c->ops[i].closing == ep && c->ops[i].req)
+				weft_request_cancel(c->ops[i].req);
 	}
 }

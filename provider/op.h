@@ -58,6 +58,8 @@ struct wfi_ep {
 	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
 	/** of a shared receive context: number of its endpoints, and of those that are enabled */
 	unsigned int users, enabled_users;
+	bool closing;      /**< fi_close() has returned -FI_EBUSY: it has its number and worker */
+	unsigned int busy; /**< operations that it had, whose buffers Weft still uses */
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
@@ -91,9 +93,10 @@ struct wfi_ep *wfi_ep_find(unsigned int number);
 
 struct wfi_op {
 	struct wfi_ep *ep;        /**< NULL: free, or its endpoint has been closed */
-	struct weft_request *req; /**< of a posted receive; else NULL */
-	struct wfi_cq *cq;        /**< NULL: none */
-	struct wfi_cntr *cntr;    /**< NULL: none */
+	struct weft_request *req; /**< of a posted receive or a send; else NULL */
+	struct wfi_ep *closing; /**< its endpoint, which closes and counts it as busy; else NULL */
+	struct wfi_cq *cq;      /**< NULL: none */
+	struct wfi_cntr *cntr;  /**< NULL: none */
 	void *context;
 	void *buf;
 	size_t length;  /**< space of a receive; length of the message that a probe has found */
@@ -101,7 +104,7 @@ struct wfi_op {
 	uint64_t tag, data;
 	bool report;    /**< success is reported, too */
 	bool cancelled; /**< the application has cancelled it */
-	bool closing;   /**< the endpoint is closed, and Weft still uses the buffer */
+	bool inject;    /**< Weft has a copy of the data, and does not use the buffer */
 	bool multi;     /**< FI_MULTI_RECV: a buffer for several messages, one receive at a time */
 	struct weft_op_params params;
 	/** receives: from this process only; compared, never dereferenced */
@@ -232,6 +235,7 @@ static inline struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_hal
 	op->context = p->context;
 	op->flags = flags;
 	op->report = !p->quiet && wfi_post_reported(half, p->flags);
+	op->inject = p->flags & FI_INJECT;
 	op->cntr = cntr;
 	return op;
 }
@@ -316,10 +320,13 @@ void wfi_ops_end(const struct wfi_peer *peer, int status);
  * @return 0, or -FI_ENOENT: there is none
  */
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
-/** The endpoint closes: cancel its receives, and report none of its operations. Locked. */
+/**
+ * The endpoint closes: cancel its receives, and report none of its operations. The others are
+ * counted in ep->busy until they end. Locked.
+ */
 void wfi_ops_close(struct wfi_ep *ep);
-/** The number of operations of closed endpoints whose buffers Weft still uses. Locked. */
-unsigned int wfi_ops_closing(void);
+/** Withdraw sends of an endpoint that closes, which no receive of a peer has matched. Locked. */
+void wfi_ops_withdraw(const struct wfi_ep *ep);
 /** Free the pool; there is no operation any more. */
 void wfi_ops_free(void);
 /** In a child of fork(): there are no endpoints and no operations. */

@@ -19,7 +19,7 @@
 
 int world_side;
 static int channel;
-static pid_t child;
+pid_t world_child;
 
 /* ------------------------------------------------------------------ two processes */
 
@@ -32,10 +32,10 @@ void world_begin(void)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
 		exit(2);
 	fflush(NULL);
-	child = fork();
-	if (child < 0)
+	world_child = fork();
+	if (world_child < 0)
 		exit(2);
-	world_side = child == 0;
+	world_side = world_child == 0;
 	channel = fds[world_side];
 	close(fds[!world_side]);
 	if (world_side == 1) {
@@ -52,7 +52,8 @@ int world_end(int failed)
 	close(channel);
 	if (world_side == 1)
 		exit(failed != 0);
-	waitpid(child, &status, 0);
+	kill(world_child, SIGCONT); /* a test that has failed may have stopped it */
+	waitpid(world_child, &status, 0);
 	if (status != 0 && failed == 0) {
 		fprintf(stderr, "the other side failed\n");
 		return 1;

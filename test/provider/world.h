@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 #include <rdma/fabric.h>
@@ -59,6 +60,8 @@ struct world {
 
 /** Which side this is; before the first test. */
 extern int world_side;
+/** The process of side 1; 0 there. */
+extern pid_t world_child;
 
 /** Before anything else in main(): the second process, and what both need. */
 void world_begin(void);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fi_close() of an endpoint that has operations under way, while another one keeps the worker.
+ * After a success the application may use the buffers.
+ */
+
+#include "world.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define LENGTH (1u << 20)
+
+static uint8_t buf[LENGTH];
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* An endpoint that keeps the worker when the first one closes. */
+static struct fid_ep *second_endpoint(struct world *w)
+{
+	struct fid_ep *ep;
+
+	CHECK(fi_endpoint(w->domain, w->info, &ep, NULL));
+	CHECK(fi_ep_bind(ep, &w->av->fid, 0));
+	CHECK(fi_ep_bind(ep, &w->cq->fid, FI_TRANSMIT | FI_RECV));
+	CHECK(fi_enable(ep));
+	return ep;
+}
+
+/* Connect, and open what side 0 needs besides. @return NULL on side 1 */
+static struct fid_ep *begin(struct world *w)
+{
+	char byte = 0;
+
+	world_open(w, &(struct world_params){.caps = FI_TAGGED});
+	if (w->me == 0)
+		world_send(w, &byte, 1, 99);
+	else
+		world_recv(w, &byte, 1, 99);
+	return w->me == 0 ? second_endpoint(w) : NULL;
+}
+
+static void end(struct world *w, struct fid_ep *second)
+{
+	world_barrier_progress(w);
+	if (second)
+		CHECK(fi_close(&second->fid));
+	world_close(w);
+}
+
+static void post_receive(struct world *w)
+{
+	memset(buf, 0, LENGTH);
+	CHECK(fi_trecv(w->ep, buf, LENGTH, NULL, FI_ADDR_UNSPEC, 1, 0, buf));
+}
+
+static void post_send(struct world *w)
+{
+	world_fill(buf, LENGTH, 1);
+	CHECK(fi_tsend(w->ep, buf, LENGTH, NULL, w->peer, 1, NULL));
+}
+
+static void stop_peer(void)
+{
+	int status;
+
+	kill(world_child, SIGSTOP);
+	assert_int_equal(waitpid(world_child, &status, WUNTRACED), world_child);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* The peer has no receive: the message is withdrawn, and a later receive does not get it. */
+static void withdrawn(void **state)
+{
+	struct fi_cq_err_entry error;
+	struct world w;
+	struct fid_ep *second = begin(&w);
+	double start;
+
+	if (w.me == 0) {
+		post_send(&w);
+		assert_int_equal(fi_cq_read(w.cq, NULL, 0), -FI_EAGAIN); /* sends it */
+		world_close_ep(&w);
+		world_fill(buf, LENGTH, 2);
+	}
+	world_barrier_progress(&w);
+	if (w.me == 1) {
+		post_receive(&w);
+		for (start = seconds(); seconds() - start < 0.3;)
+			assert_int_equal(fi_cq_read(w.cq, NULL, 0), -FI_EAGAIN);
+		CHECK(fi_cancel(&w.ep->fid, buf));
+		error = world_next_error(&w);
+		assert_int_equal(error.err, FI_ECANCELED);
+	}
+	end(&w, second);
+}
+
+/* The peer does not run: the endpoint is not closed before the peer has the message. */
+static void stopped(void **state)
+{
+	struct world w;
+	struct fid_ep *second = begin(&w);
+
+	if (w.me == 1) {
+		post_receive(&w);
+		world_barrier();
+		world_next(&w, NULL);
+		world_compare(buf, LENGTH, 1);
+	} else {
+		world_barrier();
+		stop_peer();
+		post_send(&w);
+		assert_int_equal(fi_cq_read(w.cq, NULL, 0), -FI_EAGAIN); /* sends it */
+		assert_int_equal(fi_close(&w.ep->fid), -FI_EBUSY);
+		assert_int_equal(fi_tsend(w.ep, buf, 1, NULL, w.peer, 1, NULL), -FI_EOPBADSTATE);
+		assert_int_equal(fi_enable(w.ep), -FI_EBUSY);
+		kill(world_child, SIGCONT);
+		world_close_ep(&w);
+		world_fill(buf, LENGTH, 2);
+	}
+	end(&w, second);
+}
+
+/* Data that was copied needs no buffer: the endpoint closes while the peer does not run. */
+static void copied(void **state)
+{
+	struct world w;
+	struct fid_ep *second = begin(&w);
+
+	if (w.me == 1) {
+		world_barrier();
+		for (unsigned int i = 0; i < 20000; i++)
+			world_recv(&w, buf, 64, i);
+	} else {
+		world_barrier();
+		stop_peer();
+		for (unsigned int i = 0; i < 20000; i++)
+			CHECK(fi_tinject(w.ep, buf, 64, w.peer, i));
+		world_close_ep(&w);
+		kill(world_child, SIGCONT);
+	}
+	end(&w, second);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(withdrawn),
+		cmocka_unit_test(stopped),
+		cmocka_unit_test(copied),
+	};
+
+	world_begin();
+	return world_end(cmocka_run_group_tests_name("closing", tests, NULL, NULL));
+}
