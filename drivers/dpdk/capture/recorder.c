@@ -306,7 +306,7 @@ static unsigned int num_sources;
 static char reason_text[320];
 static uint64_t host; /* number of the running system; 0 = not known */
 
-static char file_name[512]; /* before %p and %n; "" = a new file in the folder */
+static char file_name[512]; /* with %p and %n not replaced; "" = a new file in the folder */
 static char folder[256];    /* or the reason why there is no folder */
 static int folder_error;
 static _Atomic unsigned int number;

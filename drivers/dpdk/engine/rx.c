@@ -520,7 +520,7 @@ static __rte_always_inline bool alone_input(struct raw_iface *iface,
 	weft_le32 word;
 
 	memcpy(&word, msg, sizeof(word));
-	/* In 64 bits a body that is too short for a header has a length that no word has. */
+	/* In 64 bits: if the body is shorter than a header, the difference is no 32-bit word. */
 	if (weft_get32(word) != (iface->alone | ((uint64_t)body_len - sizeof(*msg))))
 		return false;
 	c = up_conn(iface, hdr);

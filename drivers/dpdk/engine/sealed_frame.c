@@ -56,7 +56,7 @@ static unsigned int body_segs(const struct rte_mbuf *m, uint32_t skip, uint32_t 
 	return len == 0 ? n : 0;
 }
 
-/* Mode auth does not write the body: the tag is that of a copy. */
+/* Copy a body that mode auth does not write, or that may change: the tag is that of the copy. */
 static void copy_segs(struct weft_cipher_seg *segs, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -84,7 +84,7 @@ static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
 
 /*
  * The pool's functions cost as much as all of the frame's headers. So one buffer keeps a reference
- * here. It is used again when the port has dropped its own, as one that copies has at once.
+ * here. It is used again once the port has dropped its own; a port that copies does so at once.
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size)
 {
@@ -422,7 +422,7 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 	plain->body = seg.out;
 	if (!read_plain(c, plain))
 		goto drop;
-	/* The header of GONE is older than the connection's frames. */
+	/* GONE was sealed in advance, so its field `ack` is old. */
 	if (at.hdr->type != WEFT_FRAME_GONE)
 		tick(c, at.hdr, event);
 	return at.m;

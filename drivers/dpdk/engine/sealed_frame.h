@@ -34,16 +34,16 @@ enum raw_sealed_event {
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * A buffer for a sealed frame of @p size bytes. A frame that leaves alone gets one that the port
- * has released mostly before the next one leaves.
+ * A buffer for a sealed frame of @p size bytes: always the same one, if the port has released it
+ * since its last use; else a new one.
  * @return NULL: there is none, which is counted
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size);
-/* The port's pools end. */
+/* Free that buffer before the port's pools end. */
 void raw_sealed_spare_free(struct raw_iface *iface);
 /*
- * Complete a sealed frame in a buffer of raw_sealed_spare(), whose headers are those of the frame
- * on the wire, apart from what the seal adds to them.
+ * Complete a sealed frame in a buffer of raw_sealed_spare() that has the headers of the frame on
+ * the wire, except for what sealing adds.
  * @param body  of the plain frame
  * @return false: the key may seal no more frames, and the buffer is freed
  */
@@ -63,7 +63,7 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 				 enum raw_sealed_event *event);
 /*
  * As raw_sealed_open(), for DATA of weft_frame_head() on a port with WEFT_FRAME_PORT_RX_OWN. The
- * plain frame is contiguous: its lane header is where the number was. Its messages are not checked.
+ * plain frame is contiguous: its lane header moves over the number. Its messages are not checked.
  * @param body_len  in: bytes behind the lane header; out: those of the plain frame
  * @return its lane header; NULL: it has been counted as dropped
  */

@@ -12,9 +12,9 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* A valid frame that no connection of this interface gets. */
+/* Handle a valid frame that no connection of this interface gets. */
 void raw_stray_input(struct raw_iface *iface, const struct weft_frame_view *v);
-/* A frame with this verdict, which is not OK. */
+/* Handle ARP, ICMP and frames of other queues, and drop others: @p g is not OK. */
 void raw_invalid_input(struct raw_iface *iface, enum weft_rx_verdict g,
 		       const struct weft_frame_view *v, struct rte_mbuf *m);
 

@@ -141,7 +141,7 @@ static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slo
  * A closed frame gets its sequence number and its slot. From here on the frame is retransmitted,
  * until the peer acknowledges it.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
- * @param sealed  with alone: the frame's copy that leaves in its place, with a template; or NULL
+ * @param sealed  with alone: the copy that leaves in its place, with c->tmpl as headers; or NULL
  * @return true: the caller queues the frame; false: its parts or its encrypted copy are queued
  */
 static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
@@ -371,7 +371,7 @@ static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, co
 	return 0;
 }
 
-/* A message for which leaves_alone() is not true without encryption. */
+/* A message for which leaves_alone() is false with WEFT_FRAME_CSUM_NONE. */
 static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr,
 				     size_t hdr_len, const void *payload, size_t length)
 {

@@ -184,7 +184,7 @@ enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view);
 /**
  * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. The
  * messages are not checked.
- * @param tail  bytes that the frame has behind its length: those of the tag
+ * @param tail  bytes behind the length that the lane header states: the tag's
  * @param[out] body_len  bytes of messages behind the header
  * @return the lane header; NULL: another frame, or an invalid one; weft_frame_parse() finds out
  */
