@@ -561,7 +561,7 @@ static void print_refused(void *arg, const char *client, const char *why, bool l
 	(void)arg;
 	cli_error("refused %s: %s", client, why);
 	if (last)
-		cli_error("further refusals are not printed");
+		cli_error("further clients that are refused are not printed");
 }
 
 static int print_failure(const char *host, uint16_t port, int ret)
@@ -662,7 +662,7 @@ static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb id
 		tls_why(ret, why, sizeof(why));
 		cli_error("refused %s: %s%s", oob->name, why,
 			  ++server->refused < REFUSED_LINES ? ""
-							    : "; further refusals are not printed");
+							    : "; further clients are not printed");
 	}
 	return ret ? -EACCES : 0;
 }

@@ -24,9 +24,9 @@
 #define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
 
 /*
- * The probability that more bytes were sent just before a lost frame than before one that arrived;
- * by_delay: that it had waited longer. 0.5 = no correlation. Counts frames sent from the first loss
- * on.
+ * The probability that a lost frame has a higher load than a frame that arrived. With @p by_delay:
+ * a longer delay, where a lost frame has that of the frame before it. 0.5 = no correlation. Frames
+ * sent before the first loss do not count.
  */
 static double rank_of(const struct trace_flow *f, bool by_delay)
 {

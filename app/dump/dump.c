@@ -293,7 +293,7 @@ static int complain(const struct analysis *a)
 	}
 	if (a->trace && a->trace->too_many)
 		cli_error("%" PRIu64
-			  " frames belong to directions beyond the first %u: these frames are "
+			  " frames belong to directions of lanes beyond the first %u: these are "
 			  "counted, but not followed",
 			  a->trace->too_many, TRACE_FLOWS);
 	return ret;

@@ -165,7 +165,7 @@ struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len
 		else if (rc < 0)
 			snprintf(why, why_len, "no memory");
 		else if (log->num == 0)
-			snprintf(why, why_len, "%s: it has no key", name);
+			snprintf(why, why_len, "%s: this key log contains no key", name);
 	}
 	if (f)
 		fclose(f);

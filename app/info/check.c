@@ -535,7 +535,7 @@ static void print_refused(void *arg, const char *client, const char *why, bool l
 	       "remedy: run weft-info --check of the same version there\n",
 	       client, why);
 	if (last)
-		printf("further refusals are not printed\n");
+		printf("further clients that are refused are not printed\n");
 	fflush(stdout);
 }
 

@@ -572,8 +572,8 @@ static int together(const struct sim_link *l, char *why, size_t why_len)
 	}
 	if (l->bursts > 0 && l->burst_loss > 0 && l->bursts >= l->burst_loss) {
 		snprintf(why, why_len,
-			 "bursts can't lose more of all frames than they lose while "
-			 "they last");
+			 "bursts: the share of all frames must be less than the share that "
+			 "a burst loses while it lasts");
 		return -EINVAL;
 	}
 	return 0;

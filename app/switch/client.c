@@ -114,7 +114,7 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, uint
 	if (at == MAP_FAILED)
 		return "the region can't be mapped";
 	if (!seal(fd, F_SEAL_FUTURE_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
-		why = "the region can't be sealed against holes";
+		why = "the region can't be sealed, so pages of it could be removed";
 	else if (!make_pages(at, size))
 		why = "there is no memory for the region's pages";
 	if (why) {

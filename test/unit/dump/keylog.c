@@ -95,8 +95,8 @@ static void files_without_a_key_are_refused(void **state)
 	char why[400];
 
 	(void)state;
-	refused("", "it has no key");
-	refused("# nothing\nWEFT_SEAL_2 later\n", "it has no key");
+	refused("", "this key log contains no key");
+	refused("# nothing\nWEFT_SEAL_2 later\n", "this key log contains no key");
 	assert_null(dump_keylog_load("/no/file", why, sizeof(why)));
 	assert_non_null(strstr(why, "/no/file: No such file"));
 }

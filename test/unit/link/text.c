@@ -104,7 +104,8 @@ static void mistakes_have_a_sentence(void **state)
 	refused("mtu=1k", "mtu takes bytes of a packet up to 65535, not '1k'");
 	refused("bursts=1%:0.5", "bursts takes a mean length from 1 to 1000000 frames, not '0.5'");
 	refused("bursts=60%:10:50%",
-		"bursts can't lose more of all frames than they lose while they last");
+		"bursts: the share of all frames must be less than the share that a burst loses "
+		"while it lasts");
 	refused("blackout=maybe", "blackout takes yes or no, not 'maybe'");
 	refused("queue=10k", "queue needs a rate: without one there is no queue");
 	refused("ecn=10k", "ecn needs a rate: without one there is no queue");
