@@ -94,7 +94,7 @@ CIRCLE = 7    # files that need each other, inside a folder
 # Units that need each other: a unit is a source with its header, and also needs what it includes.
 # The other folders have CIRCLE. A limit only falls: one that is too high is a finding.
 UNITS = {'app/perf': 2, 'drivers/dpdk/engine': 4, 'drivers/dpdk/port': 3, 'drivers/roce': 3,
-         'lib/msg': 5, 'lib/wireup': 5, 'provider': 3}
+         'drivers/shm': 2, 'lib/msg': 5, 'lib/wireup': 5, 'provider': 3}
 LENGTH = 800  # lines of a file
 
 PARTS = ('lib/', 'drivers/', 'app/', 'provider/')

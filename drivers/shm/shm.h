@@ -7,8 +7,8 @@
  *	                own and peers'
  *	shm_socket.c    addresses, sockets; hellos, received in another thread
  *	shm_conn.c      making and ending connections
- *	shm_transfer.c  sends, completions, native reads of a peer's memory
- *	shm_progress.c  progress: messages, events of the sockets; sleeping, waking
+ *	shm_transfer.c  sends, completions, native reads of a peer's memory; waking the peer
+ *	shm_progress.c  progress: messages, events of the sockets; sleeping
  *	shm_lane.c      the driver's table
  */
 #ifndef WEFT_SHM_H

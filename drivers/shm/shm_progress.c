@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/single_threaded.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -107,19 +106,7 @@ void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences)
 	lane_ep->fences = peer_fences || !s->registered;
 }
 
-/* ------------------------------------------------------------------ sleeping and waking */
-
-void shm_wake(struct shm_ep *lane_ep)
-{
-	_Atomic uint32_t *word = &lane_ep->tx.dir->ctl.sleeping;
-
-	/* Wake once: the sender that wakes clears the word. */
-	if (lane_ep->sock.fd < 0 || atomic_exchange_explicit(word, 0, memory_order_relaxed) == 0)
-		return;
-	/* When the socket is full, it has unread bytes, which wake the receiver, too. */
-	if (send(lane_ep->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-		shm_iface(lane_ep->base.iface)->count.tx_wakes++;
-}
+/* ------------------------------------------------------------------ sleeping */
 
 int shm_wait_fd(struct weft_lane_iface *base)
 {

@@ -6,8 +6,6 @@
 #ifndef WEFT_SHM_PROGRESS_H
 #define WEFT_SHM_PROGRESS_H
 
-#include <stdatomic.h>
-
 #include "shm/shm.h"
 
 unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
@@ -23,27 +21,8 @@ void shm_wait_init(struct shm_iface *s);
 void shm_wait_exit(struct shm_iface *s);
 /** A connection is up. @p peer_fences: the peer's system has no membarrier() */
 void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
-void shm_wake(struct shm_ep *lane_ep);
 int shm_wait_fd(struct weft_lane_iface *base);
 int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void shm_disarm(struct weft_lane_iface *base);
-
-/**
- * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
- * arm() writes its word and then checks the ring, with a fence for both sides in between
- * (membarrier()). While membarrier() is missing at the peer, or not registered here, this side
- * fences, too.
- */
-static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
-				 unsigned int what)
-{
-	if (__builtin_expect(lane_ep->fences, 0))
-		atomic_thread_fence(memory_order_seq_cst);
-	else
-		atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(atomic_load_explicit(&dir->ctl.sleeping, memory_order_relaxed) & what,
-			     0))
-		shm_wake(lane_ep);
-}
 
 #endif /* WEFT_SHM_PROGRESS_H */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -12,8 +13,21 @@
 #include "base/bytes.h"
 #include "base/host.h"
 #include "shm/shm.h"
-#include "shm/shm_progress.h"
 #include "shm/shm_transfer.h"
+
+/* ------------------------------------------------------------------ waking the peer */
+
+void shm_wake(struct shm_ep *lane_ep)
+{
+	_Atomic uint32_t *word = &lane_ep->tx.dir->ctl.sleeping;
+
+	/* Wake once: the sender that wakes clears the word. */
+	if (lane_ep->sock.fd < 0 || atomic_exchange_explicit(word, 0, memory_order_relaxed) == 0)
+		return;
+	/* When the socket is full, it has unread bytes, which wake the receiver, too. */
+	if (send(lane_ep->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		shm_iface(lane_ep->base.iface)->count.tx_wakes++;
+}
 
 /* ------------------------------------------------------------------ native reads */
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_transfer.h
- * Sends of a connection with their completions, and native reads of its peer's memory.
+ * Sends of a connection with their completions, native reads of its peer's memory,
+ * and waking the peer.
  */
 #ifndef WEFT_SHM_TRANSFER_H
 #define WEFT_SHM_TRANSFER_H
+
+#include <stdatomic.h>
 
 #include "shm/shm.h"
 
@@ -36,5 +39,25 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 		  struct weft_lane_comp *comp);
 /** Execute a slice of the outstanding operations. @return events */
 unsigned int shm_native_work(struct shm_iface *s);
+
+void shm_wake(struct shm_ep *lane_ep);
+
+/**
+ * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
+ * arm() writes its word and then checks the ring, with a fence for both sides in between
+ * (membarrier()). While membarrier() is missing at the peer, or not registered here, this side
+ * fences, too.
+ */
+static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
+				 unsigned int what)
+{
+	if (__builtin_expect(lane_ep->fences, 0))
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&dir->ctl.sleeping, memory_order_relaxed) & what,
+			     0))
+		shm_wake(lane_ep);
+}
 
 #endif /* WEFT_SHM_TRANSFER_H */

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/worker.h"
-
 /* ------------------------------------------------------------------ waking */
 
 static void ring(int fd)
