@@ -126,6 +126,30 @@ static void auth_sends_from_user_memory(struct sim_case *c)
 	}
 }
 
+/* A message that is alone leaves in a copy that was built beside its frame, which is kept. */
+static void lone_messages_that_are_lost(struct sim_case *c)
+{
+	struct sealed_scene s;
+
+	for (unsigned int auth = 0; auth < 2; auth++) {
+		struct sim_port_params p = sealed_fast;
+
+		p.seal_auth = auth;
+		p.flags = WEFT_FRAME_PORT_MEMORY; /* one path, a fixed window */
+		p.up.loss = 0.2;
+		sealed_open(&s, c, &p, "CONNECT_TIMEOUT=10s");
+		for (uint32_t i = 0; i < 200; i++) {
+			assert_true(lane_send(s.e, LANE_SHORT, i, 20 + i) >= 0);
+			sim_run(s.sim, 5 * SIM_MS, NULL, NULL);
+		}
+		sim_run(s.sim, SIM_S, NULL, NULL);
+		assert_true(lane_exactly_once(s.b, 0, 200));
+		assert_int_equal(lane_wrong(s.b), 0);
+		assert_true(lane_counter(s.a, "tx.retransmit.probe") > 10);
+		sealed_close(&s);
+	}
+}
+
 static void parts_and_an_mtu_that_falls(struct sim_case *c)
 {
 	struct sim_port_params p = sealed_fast;
@@ -336,6 +360,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(bodies_are_readable_with_auth_only),
 	SIM_CASE(faults_of_the_network_are_repaired),
 	SIM_CASE(auth_sends_from_user_memory),
+	SIM_CASE(lone_messages_that_are_lost),
 	SIM_CASE(parts_and_an_mtu_that_falls),
 	SIM_CASE(several_paths),
 	SIM_CASE(keys_are_replaced_when_old),
