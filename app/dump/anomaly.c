@@ -20,41 +20,33 @@
  */
 
 #define RANK_LIMIT 0.62 /* rank_of() of a queue, at least; and three deviations above 0.5 */
-#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
+#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer, */
+#define RANK_LONG 0.85  /* except those behind a host that sends rarely, and much at once */
 #define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
 
-/*
- * The probability that a lost frame has a higher load than a frame that arrived. With @p by_delay:
- * a longer delay, where a lost frame has that of the frame before it. 0.5 = no correlation. Frames
- * sent before the first loss do not count.
- */
-static double rank_of(const struct trace_flow *f, bool by_delay)
+/* The probability that a lost frame has a higher rank than one that came; 0.5 = no correlation. */
+static double rank_of(const struct trace_ranks *r)
 {
-	double better = 0, pairs = 0, a, b;
-	unsigned int i, j;
+	double better = 0, below = 0, gone = 0;
 
-	for (i = 0; i < f->num_gone; i++) {
-		for (j = 0; j < f->num_came; j++) {
-			if (f->came[j].time < f->first_lost)
-				continue;
-			a = by_delay ? (double)f->gone[i].delay : f->gone[i].load;
-			b = by_delay ? (double)f->came[j].delay : f->came[j].load;
-			better += a > b ? 1 : a == b ? 0.5 : 0;
-			pairs++;
-		}
+	for (unsigned int i = 0; i < TRACE_RANKS; i++) {
+		better += r->gone[i] * (below + r->came[i] / 2.0);
+		below += r->came[i];
+		gone += r->gone[i];
 	}
-	return pairs > 0 ? better / pairs : 0.5;
+	return gone > 0 && below > 0 ? better / (gone * below) : 0.5;
 }
 
 /* Classify losses that are neither a blackhole's nor an MTU's. */
 static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 {
-	double run = (double)f->lost / (double)f->runs, load = rank_of(f, false),
-	       delay = rank_of(f, true), limit = 0.5 + 3 / sqrt(12.0 * f->num_gone);
+	double run = (double)f->lost / (double)f->runs, load = rank_of(&f->by_load),
+	       rank = fmax(load, rank_of(&f->by_delay)),
+	       limit = 0.5 + 3 / sqrt(12.0 * (double)f->lost);
 
 	if (limit < RANK_LIMIT)
 		limit = RANK_LIMIT;
-	if (run < LONG_RUN && (load >= limit || delay >= limit))
+	if (rank >= limit && (run < LONG_RUN || load >= RANK_LONG))
 		return FAULT_QUEUE_LOSS;
 	return run >= SHORT_RUN ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS;
 }

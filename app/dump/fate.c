@@ -192,6 +192,28 @@ static uint64_t proved_of(const struct pending *e)
 	return e->absent - e->out - e->within;
 }
 
+static unsigned int class_of(uint64_t value)
+{
+	unsigned int log = value < 4 ? 0 : 63 - (unsigned int)__builtin_clzll(value), n;
+
+	n = value < 4 ? (unsigned int)value : 4 * log - 4 + (unsigned int)(value >> (log - 2) & 3);
+	return n < TRACE_RANKS ? n : TRACE_RANKS - 1;
+}
+
+/*
+ * Each frame counts, whether its hosts were silent or not: frames that wait for a busy receiver are
+ * those behind many others. What is compared is known before the fate of the frame.
+ */
+static void ranked(struct trace_flow *f, uint32_t load, bool came)
+{
+	uint64_t delay = f->last_delay > 0 ? (uint64_t)f->last_delay : 0;
+
+	if (!f->lost)
+		return;
+	(came ? f->by_load.came : f->by_load.gone)[class_of(load)]++;
+	(came ? f->by_delay.came : f->by_delay.gone)[class_of(delay)]++;
+}
+
 /*
  * Record the delay of a frame that came. Samples are without frames whose delay is that of a silent
  * host: a frame waits while its receiver is silent, and a silent sender has stamped its last frames
@@ -199,6 +221,7 @@ static uint64_t proved_of(const struct pending *e)
  */
 static void came(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
+	ranked(f, load, true);
 	f->last_delay = (int64_t)(e->in - e->out);
 	if (f->last_delay < f->min_delay)
 		f->min_delay = f->last_delay;
@@ -218,6 +241,7 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 {
 	if (!f->lost++)
 		f->first_lost = e->out;
+	ranked(f, load, false);
 	trace_slot(t, f, e->out)->lost++;
 	if (e->len < f->lost_min)
 		f->lost_min = e->len;
@@ -228,7 +252,7 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 	f->run.to = e->out;
 	if (f->run.to - f->run.from >= f->longest.to - f->longest.from)
 		f->longest = f->run;
-	/* `gone` is compared with `came`, which lacks frames of such times, too. */
+	/* Samples are without frames of such times, as those that came. */
 	if (silence_of(t, f, e->out) ||
 	    trace_host_silent(&t->host[f->out.file], e->out, e->out + 1))
 		return;

@@ -109,6 +109,12 @@ struct trace_port {
 	bool known;
 };
 
+/** Frames sent since the first loss, by what was before them: four classes in a power of two. */
+#define TRACE_RANKS 128u
+struct trace_ranks {
+	uint32_t came[TRACE_RANKS], gone[TRACE_RANKS];
+};
+
 /** Counters of one path of a flow. */
 struct trace_path {
 	uint64_t frames, bytes, again, lost, late;
@@ -186,6 +192,8 @@ struct trace_flow {
 	bool has_order[WEFT_FRAME_PATHS_MAX];
 	struct trace_run run, longest;
 	uint64_t runs;
+	/** by the bytes that the flow had sent just before; by the delay of what came last */
+	struct trace_ranks by_load, by_delay;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
 	struct trace_floors *floors;

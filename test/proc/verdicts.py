@@ -118,6 +118,13 @@ def loss_and_slowness_are_both_named():
     assert sorted(got) == ['random loss', 'slow receiver'], got
 
 
+def random_loss_is_random_beside_a_host_that_seldom_polls():
+    """Frames that wait there are those behind many others, and the lost ones never wait."""
+    a, b = pair('random_loss', 1002)
+    edit.stops(a, b, 0, 500000, 450000)
+    assert named(a, b)[0] == 'random loss', named(a, b)
+
+
 def lost_frames(*captures):
     text = next(f for f in report(*captures)['anomalies'] if f['class'].endswith(' loss'))
     return int(text['evidence'].split()[0])
@@ -764,6 +771,7 @@ def an_interval_is_printed_while_the_capture_goes_on():
 tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
+         random_loss_is_random_beside_a_host_that_seldom_polls,
          a_silence_hides_no_loss_while_the_ring_has_room,
          a_stop_is_a_share_of_the_time, each_long_stop_has_a_time, two_frames_prove_corruption,
          a_delay_is_found_beside_a_slow_host,
