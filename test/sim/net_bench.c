@@ -124,6 +124,8 @@ static void usage(void)
 		"(senders),\n"
 		"size (bytes), window (messages of a sender), mtu, rate, host_rate, rtt, ring, "
 		"paths, trunks,\n"
+		"pause_least and pause (bounds of the times for which hosts are off their cores),\n"
+		"all_pause (yes: any host, else the receiver or the first sender),\n"
 		"slow (the receiver polls once in this time), hole (time of a path's end), beside "
 		"(cubic, bbr,\n"
 		"none), by (the same: a TCP flow in the senders' place), bystander (yes, no), path "
@@ -193,12 +195,19 @@ struct setting {
 static bool plain_setting(struct net_conf *c, const char *name, const char *value)
 {
 	static const struct setting settings[] = {
-		SET("n", "pps", senders),      SET("size", "pps", size),
-		SET("window", "pps", window),  SET("mtu", "pps", mtu),
-		SET("rate", "rate", rate),     SET("host_rate", "rate", host_rate),
-		SET("rtt", "delay", rtt_ns),   SET("ring", "pps", ring),
-		SET("paths", "pps", paths),    SET("trunks", "pps", trunks),
+		SET("n", "pps", senders),
+		SET("size", "pps", size),
+		SET("window", "pps", window),
+		SET("mtu", "pps", mtu),
+		SET("rate", "rate", rate),
+		SET("host_rate", "rate", host_rate),
+		SET("rtt", "delay", rtt_ns),
+		SET("ring", "pps", ring),
+		SET("paths", "pps", paths),
+		SET("trunks", "pps", trunks),
 		SET("slow", "delay", slow_ns),
+		SET("pause_least", "delay", pause_least_ns),
+		SET("pause", "delay", pause_most_ns),
 	};
 	uint64_t x;
 	size_t i;
@@ -237,6 +246,8 @@ static void setting(struct net_run *r, const char *name, const char *value)
 		r->scenario.instead = algorithm(name, value);
 	else if (!strcmp(name, "bystander"))
 		c->bystander = !strcmp(value, "yes");
+	else if (!strcmp(name, "all_pause"))
+		c->all_pause = !strcmp(value, "yes");
 	else if (!strcmp(name, "path"))
 		link_text(name, value, c, &c->path);
 	else if (!strcmp(name, "back"))

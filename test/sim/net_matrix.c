@@ -126,7 +126,8 @@ static struct net_conf conf_of(const struct row *r)
 		.window = r->value[SIZE] ? 16 : 64,
 		.mtu = mtus[r->value[MTU]],
 		.ring = 4096,
-		.pauses = r->value[PAUSES],
+		.pause_least_ns = r->value[PAUSES] ? 100 * SIM_US : 0,
+		.pause_most_ns = r->value[PAUSES] ? 4 * SIM_MS : 0,
 		.start_ns = 200 * SIM_MS + 40 * rtt,
 		.run_ns = 600 * SIM_MS + 70 * rtt,
 		.config = "CC=delay",
@@ -275,7 +276,7 @@ static bool run_row(const struct row *r, uint64_t seed, bool goals)
 		want = wanted(r, c, seed, full);
 	printf("%6llu %8.2f %6.1f %6s %6.2f %6s %5s %5u %6s %6.1f %6.2f %6.2f %8.1f %3u",
 	       (unsigned long long)seed, (double)c.rtt_ns * 1e-6, jitters[r->value[JITTER]],
-	       loss[r->value[LOSS]], queues[r->value[QUEUE]], c.pauses ? "yes" : "-",
+	       loss[r->value[LOSS]], queues[r->value[QUEUE]], c.pause_most_ns ? "yes" : "-",
 	       r->value[SIZE] ? "1M" : "64k", c.mtu, beside_names[r->beside], m.share * 100 / full,
 	       m.f.dropped * 100, m.f.again * 100, m.f.queue * 1e-3, m.suspect);
 	if (r->beside == BESIDE_WEFT)

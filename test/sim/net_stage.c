@@ -242,18 +242,19 @@ static bool pump(void *arg)
 static void pause(void *arg)
 {
 	struct net_stage *s = arg;
-	bool receiver = sim_below(&s->rng, 2);
+	uint64_t host = sim_below(&s->rng, s->conf.all_pause ? s->conf.senders + 1 : 2);
 
 	if (!s->sending)
 		return;
-	sim_node_pause(receiver ? s->node : s->sender[0].node,
-		       100 * SIM_US + sim_below(&s->rng, 3900 * SIM_US));
+	sim_node_pause(host == 1 ? s->node : s->sender[host ? host - 1 : 0].node,
+		       s->conf.pause_least_ns +
+			       sim_below(&s->rng, s->conf.pause_most_ns - s->conf.pause_least_ns));
 	sim_at(s->sim, sim_now(s->sim) + 5 * SIM_MS + sim_below(&s->rng, 40 * SIM_MS), pause, s);
 }
 
 void net_stage_start(struct net_stage *s, bool idle)
 {
-	if (s->conf.pauses)
+	if (s->conf.pause_most_ns > s->conf.pause_least_ns)
 		sim_at(s->sim, sim_now(s->sim) + SIM_MS, pause, s);
 	s->idle = idle;
 	s->started_at = sim_now(s->sim);

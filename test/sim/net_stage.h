@@ -36,7 +36,9 @@ struct net_conf {
 	unsigned int paths; /**< source ports of a lane; 0 = the default of the port */
 	bool request;       /**< each message is answered by one of its size before the next one */
 	bool bystander;
-	bool pauses;        /**< a host is off its core for 0.1 to 4 ms, every 25 ms on average */
+	/** a host is off its core for so long, every 25 ms on average; 0 = never */
+	uint64_t pause_least_ns, pause_most_ns;
+	bool all_pause;     /**< any of the hosts; otherwise the receiver or the first sender */
 	uint64_t slow_ns;   /**< the receiver is progressed once in this time */
 	const char *config; /**< WEFT_ variables, as struct sim_node_params has them */
 	uint64_t start_ns;  /**< reported apart; 0 = 5 ms */
