@@ -7,6 +7,7 @@ build of a copy of the tree, and runs unit and sim for each one until a test fai
     --mutants N     number of mutations (100)
     --seed N        of the choice; printed (default: the time)
     --only N,...    only these mutations of the choice
+    --pick REGEX    chooses among the mutations whose FILE:FUNCTION matches
     --jobs N        processes at a time (the number of cores)
     --skip REGEX    programs with such a name do not run
     --resume        continues the run that wrote DIR/results.json: kills stay, and a run of cases
@@ -155,6 +156,8 @@ def choose(options, texts, build):
         if len(chosen) == options.mutants:
             break
         key = (m.path, m.place)
+        if options.pick and not re.search(options.pick, '%s:%s' % (m.path, m.function)):
+            continue
         if key in taken or (m.path, source_line(texts, m), m.change) in left_out:
             continue
         if compiles(m.path, mutate_source.write(texts[m.path], [(0, m)]), build, known, verdicts):
@@ -292,6 +295,7 @@ def main():
     parser.add_argument('--mutants', type=int, default=100)
     parser.add_argument('--seed', type=int, default=int(time.time()))
     parser.add_argument('--only', type=lambda s: [int(n) for n in s.split(',')])
+    parser.add_argument('--pick', metavar='REGEX')
     parser.add_argument('--jobs', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--folder', default=os.environ.get(
         'WEFT_BUILD', os.path.join(ROOT, 'build')) + '-mutate')
