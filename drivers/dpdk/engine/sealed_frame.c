@@ -169,8 +169,9 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 		rte_pktmbuf_free(out);
 		return NULL;
 	}
+	/* The head of user memory holds the header of the message, which is one segment. */
 	if (auth)
-		copy_segs(segs, refer ? m->data_len > front : op.num_segs);
+		copy_segs(segs, refer ? 1 : op.num_segs);
 	out->pkt_len = size;
 	if ((body > 0 && op.num_segs == 0) || weft_sealed_seal(seal->cipher, &op, 1) != 1) {
 		raw_count(c->iface, RAW_SEAL_KEY_SPENT);
