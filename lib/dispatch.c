@@ -117,7 +117,7 @@ int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const 
 	if (__builtin_expect(!ep || id == WEFT_WIRE_WIREUP ||
 				     !(ep->lanes_up >> (lane_ep->index & 31) & 1),
 			     0))
-		return weft_wireup_recv(arg, lane_ep, id, data, length, desc);
+		return weft_wireup_recv(arg, lane_ep, id, data, length);
 	msg_recv(ep, lane_ep->index, id, data, length);
 	return 0;
 }

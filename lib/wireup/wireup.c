@@ -341,8 +341,8 @@ static void early_lane(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigne
 }
 
 /* Data before the lane is attached: it may have overtaken the message that attaches the lane. */
-static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
-		      const void *data, size_t length, void *desc)
+static void early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
+		       const void *data, size_t length)
 {
 	struct weft_ep *ep = lane_ep->user;
 	unsigned int n = lane_ep->index;
@@ -359,20 +359,19 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 		else
 			weft_wireup_event(w, lane_ep, WEFT_LANE_EV_DOWN, -EPROTO,
 					  "data on a connection that carries no lane");
-		return 0;
+		return;
 	}
 	if (ep->state == WEFT_EP_FAILED)
-		return 0;
+		return;
 	early_lane(ep, lane_ep, n);
 	/* A callback of early_lane() may have closed the ep. */
 	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
-		return 0;
+		return;
 	w->ep_events->recv(ep, n, am_id, data, length);
-	return 0;
 }
 
 int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
-		     const void *data, size_t length, void *desc)
+		     const void *data, size_t length)
 {
 	struct weft_wire_wireup head;
 	struct weft_partial *done;
@@ -383,9 +382,10 @@ int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_
 	if (w->destroying)
 		return 0;
 	if (am_id != WEFT_WIRE_WIREUP) {
-		if (!(lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL))
-			return early_data(w, lane_ep, am_id, data, length, desc);
-		weft_wireup_bad(w, lane_ep, "data on a control channel");
+		if (lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)
+			weft_wireup_bad(w, lane_ep, "data on a control channel");
+		else
+			early_data(w, lane_ep, am_id, data, length);
 		return 0;
 	}
 	rc = weft_partial_add(w->conns, lane_ep, data, length, &head, &records, &len, &done);

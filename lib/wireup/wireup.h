@@ -53,7 +53,7 @@ void weft_conns_reap(struct weft_worker *worker);
  * directly to the message layer.)
  */
 int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lane_ep, uint8_t am_id,
-		     const void *data, size_t length, void *desc);
+		     const void *data, size_t length);
 void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 		       enum weft_lane_event ev, int status, const char *text);
 /** weft_lane_open.iface_event; @p arg is the worker. */
