@@ -259,6 +259,41 @@ static void a_request_from_no_interface_ends_no_endpoint_that_connects(void **st
 	}
 }
 
+/* Many records share a bucket of the table. Each is found by both of its numbers. */
+static void a_record_is_that_of_a_worker_and_an_address(void **state)
+{
+	enum { IDS = 16, DIGESTS = 32 };
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct weft_peer *peer[IDS][DIGESTS], *whole;
+	struct weft_address a;
+	uint64_t looks;
+
+	(void)state;
+	for (unsigned int i = 0; i < IDS * DIGESTS; i++) {
+		struct weft_peer *p = weft_peer_of_boot(w, 1 + i / DIGESTS, 1 + i % DIGESTS);
+
+		peer[i / DIGESTS][i % DIGESTS] = p;
+		assert_true(p->id == 1 + i / DIGESTS && p->digest == 1 + i % DIGESTS);
+		assert_true(p->boot);
+	}
+	looks = w->conns->looks;
+	for (unsigned int i = 0; i < IDS * DIGESTS; i++)
+		assert_ptr_equal(weft_peer_of_boot(w, 1 + i / DIGESTS, 1 + i % DIGESTS),
+				 peer[i / DIGESTS][i % DIGESTS]);
+	/* Hardly more than one of them in each bucket, for both kinds of records. */
+	assert_in_range(w->conns->looks - looks, 2 * IDS * DIGESTS, 6 * IDS * DIGESTS);
+	/* The whole address replaces the boot address, and both have one record. */
+	unpack(b, &a);
+	peer[0][0] = weft_peer_of_boot(w, a.worker_id, weft_address_digest(&a));
+	whole = weft_peer_get(w, &a);
+	assert_ptr_equal(whole, peer[0][0]);
+	assert_false(whole->boot);
+	assert_ptr_equal(weft_peer_get(w, &a), whole);
+	assert_ptr_equal(weft_peer_of_boot(w, a.worker_id, weft_address_digest(&a)), whole);
+	conn_destroy(ctx, w, b);
+}
+
 /* Used up at the peer, for whatever reason: the next try has a number that is free. */
 /*
  * @behaviour S4: endpoint numbers that are used up: the next attempt uses a free one, and further
@@ -433,6 +468,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_forged_number_keeps_no_peer_away),
 		CONN_TEST(a_request_from_no_interface_uses_no_number),
 		CONN_TEST(a_request_from_no_interface_ends_no_endpoint_that_connects),
+		CONN_TEST(a_record_is_that_of_a_worker_and_an_address),
 		CONN_TEST(numbers_jump_to_what_is_free),
 		CONN_TEST(new_numbers_are_requested_with_pauses),
 		CONN_TEST(a_lane_is_attached_only_with_both_secrets_and_from_its_interface),

@@ -9,6 +9,7 @@
 #include "engine/lifetime.h"
 #include "engine/liveness.h"
 #include "engine/outstanding.h"
+#include "common/pattern.h"
 #include "mock/raw_util.h"
 
 #define MANY 500u
@@ -265,6 +266,184 @@ static void a_delayed_acknowledgement_is_sent_before_a_sleep(void **state)
 	pair_close(&pair);
 }
 
+static int arm_until(struct pair_end *e, uint64_t *due)
+{
+	int rc;
+
+	*due = pair.now + 1000000000;
+	rc = e->iface->ops->arm(e->iface, pair.now, due);
+	if (rc == 0)
+		e->iface->ops->disarm(e->iface);
+	return rc;
+}
+
+/* The contract of lane.h: an event before arm() makes it return -EBUSY. */
+/* @behaviour T33 */
+static void an_iface_with_something_to_do_refuses_to_sleep(void **state)
+{
+	static uint8_t user[8000];
+	struct weft_lane_comp comp = {.done = on_done};
+	struct {
+		uint32_t n, len;
+	} hdr = {3, sizeof(user)};
+	struct iovec iov = {user, sizeof(user)};
+	uint64_t due;
+
+	(void)state;
+	pattern_fill(3, 0, user, sizeof(user));
+	pair_open(&pair, NULL, 39);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(arm_until(A, &due), 0);
+	/* The first message leaves at once. The second one waits for others to share its frame. */
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 1000001, 8), 0);
+	assert_int_equal(arm_until(A, &due), -EBUSY);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(arm_until(A, &due), 0);
+	A->port.event = true;
+	assert_int_equal(arm_until(A, &due), -EBUSY);
+	A->port.event = false;
+	/* The port has released user memory, and the completion has not been reported. */
+	done_count = 0;
+	A->wire.hold_sent = A->wire.lazy = true;
+	assert_int_equal(
+		A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(done_count, 0);
+	A->wire.lazy = false;
+	A->port.ops->tx_kick(&A->port);
+	assert_int_equal(arm_until(A, &due), -EBUSY);
+	pair_step(&pair, 0);
+	assert_int_equal(done_count, 1);
+	assert_int_equal(arm_until(A, &due), 0);
+	pair_close(&pair);
+}
+
+/* An owner that sleeps as long as it may sends what the port has refused, and gets memory back. */
+/* @behaviour T33 */
+static void a_busy_port_is_polled_again_soon(void **state)
+{
+	static uint8_t user[8000];
+	struct weft_lane_comp comp = {.done = on_done};
+	struct {
+		uint32_t n, len;
+	} hdr = {3, sizeof(user)};
+	struct iovec iov = {user, sizeof(user)};
+	uint64_t due, at;
+
+	(void)state;
+	pattern_fill(3, 0, user, sizeof(user));
+	pair_open(&pair, NULL, 40);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	A->wire.full = true;
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 8), 0);
+	pair_step(&pair, 0);
+	assert_int_equal(arm_until(A, &due), 0);
+	assert_in_range(due - pair.now, 1, 100000);
+	A->wire.full = false;
+	sleep_until(pair.now + 200000);
+	assert_int_equal(B->messages, 1);
+	/* The port frees buffers only when it is called. */
+	done_count = 0;
+	A->wire.hold_sent = true;
+	assert_int_equal(
+		A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	A->iface->ops->tx_flush(A->iface);
+	sleep_until(pair.now + 1000000);
+	assert_int_equal(done_count, 1);
+	/* What the caller needs earlier remains. */
+	for (due = pair.now + 1; due < pair.now + 100; due++) {
+		at = due;
+		assert_int_equal(A->iface->ops->arm(A->iface, pair.now, &at), 0);
+		A->iface->ops->disarm(A->iface);
+		assert_int_equal(at, due);
+	}
+	pair_close(&pair);
+}
+
+static int arm_result;
+static unsigned int armed;
+
+static int port_wait_fd(struct weft_frame_port *port)
+{
+	(void)port;
+	return 0;
+}
+
+static int port_arm(struct weft_frame_port *port, uint64_t *within)
+{
+	(void)port;
+	armed += arm_result == 0;
+	*within = *within < 12345 ? *within : 12345;
+	return arm_result;
+}
+
+static void port_disarm(struct weft_frame_port *port)
+{
+	(void)port;
+	armed--;
+}
+
+/* What the port needs before the sleep, and its reason not to sleep, are those of the iface. */
+static void the_port_decides_with_the_iface_about_a_sleep(void **state)
+{
+	struct weft_frame_port_ops ops;
+	uint64_t due;
+
+	(void)state;
+	pair_open(&pair, NULL, 41);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	assert_true(A->iface->ops->wait_fd(A->iface) < 0);
+	ops = *A->port.ops;
+	ops.wait_fd = port_wait_fd;
+	ops.arm = port_arm;
+	ops.disarm = port_disarm;
+	A->port.ops = &ops;
+	assert_int_equal(A->iface->ops->wait_fd(A->iface), 0);
+	armed = 0;
+	arm_result = -EBUSY;
+	assert_int_equal(arm_until(A, &due), -EBUSY);
+	arm_result = 0;
+	assert_int_equal(arm_until(A, &due), 0);
+	assert_int_equal(due, pair.now + 12345);
+	assert_int_equal(armed, 0);
+	pair_close(&pair);
+}
+
+/* A long sleep that the owner meant is no pause of its thread; a longer one is. */
+static void only_a_sleep_that_was_meant_is_no_pause(void **state)
+{
+	struct weft_frame_port_ops ops;
+	uint64_t due, gaps;
+
+	(void)state;
+	pair_open(&pair, NULL, 42);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	ops = *A->port.ops;
+	ops.wait_fd = port_wait_fd;
+	A->port.ops = &ops;
+	gaps = pair_counter(A, RAW_GAPS);
+	due = pair.now + 50000000;
+	assert_int_equal(A->iface->ops->arm(A->iface, pair.now, &due), 0);
+	assert_int_equal(due, pair.now + 50000000);
+	pair.now = due;
+	A->iface->ops->progress(A->iface, pair.now);
+	assert_int_equal(pair_counter(A, RAW_GAPS), gaps);
+	assert_int_equal(A->iface->ops->arm(A->iface, pair.now, &due), 0);
+	pair.now = due + 50000000;
+	A->iface->ops->progress(A->iface, pair.now);
+	assert_int_equal(pair_counter(A, RAW_GAPS), gaps + 1);
+	/* Without a sleep it is one, too. */
+	pair.now += 50000000;
+	A->iface->ops->progress(A->iface, pair.now);
+	assert_int_equal(pair_counter(A, RAW_GAPS), gaps + 2);
+	pair_close(&pair);
+}
+
 /* The window is for senders: a connection that does not has no room for it. */
 /* @behaviour T42 */
 static void slots_come_on_demand_and_go(void **state)
@@ -358,6 +537,10 @@ int main(void)
 		cmocka_unit_test(closing_many_at_once_looks_at_one_each),
 		cmocka_unit_test(a_free_index_is_found_without_a_walk),
 		cmocka_unit_test(a_delayed_acknowledgement_is_sent_before_a_sleep),
+		cmocka_unit_test(an_iface_with_something_to_do_refuses_to_sleep),
+		cmocka_unit_test(a_busy_port_is_polled_again_soon),
+		cmocka_unit_test(the_port_decides_with_the_iface_about_a_sleep),
+		cmocka_unit_test(only_a_sleep_that_was_meant_is_no_pause),
 		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_requests_it_it_misses_nothing),
 		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),

@@ -337,6 +337,41 @@ static void open_memory(struct duo *d, double part)
 	duo_connect(d);
 }
 
+/*
+ * Reads that are slower than copies are left to messages while the peer is prompt. With half of the
+ * speed or more they still suit streams.
+ */
+static void lanes_with_slow_reads_are_known(void **state)
+{
+	static const struct {
+		double part[2];
+		uint32_t slow, stream;
+	} t[] = {
+		{{0, 0}, 0, 0},     {{1, 1}, 0, 0},     {{0.9, 1}, 1, 1}, {{1, 0.9}, 2, 2},
+		{{0.5, 0.4}, 3, 1}, {{0.4, 0.5}, 3, 2}, {{0.4, 0}, 1, 0}, {{0.4, 0.4}, 3, 0},
+	};
+	struct duo d;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
+		bool memory = i % 2;
+
+		mock_reset();
+		duo_workers(&d, "mock:0,get=1000000;mock:1,get=1000000", "auto", "auto");
+		for (unsigned int k = 0; k < 4; k++) {
+			struct weft_lane_attr *attr = &mock_iface(d.w[k / 2], k % 2)->attr;
+
+			attr->features |= memory ? WEFT_LANE_F_MEMORY : 0;
+			attr->get_bandwidth = attr->bandwidth * t[i / 2].part[k % 2];
+		}
+		duo_connect(&d);
+		one(&d, LEN);
+		assert_int_equal(d.ep->msg->slow_reads, memory ? t[i / 2].slow : 0);
+		assert_int_equal(d.ep->msg->stream_reads, memory ? t[i / 2].stream : 0);
+		duo_close(&d);
+	}
+}
+
 static void messages_are_read_unless_the_kernel_is_slow(void **state)
 {
 	static const double parts[] = {2, 0.6, 0.4};
@@ -401,6 +436,7 @@ int main(void)
 		T(iov_and_generic_receivers_pull_what_a_plain_one_would_read),
 		T(U29_U39_truncation_reads_what_has_room_and_frees_the_sender),
 		T(an_unexpected_offer_keeps_its_keys_until_it_is_received),
+		T(lanes_with_slow_reads_are_known),
 		T(messages_are_read_unless_the_kernel_is_slow),
 		T(a_burst_is_announced_where_the_kernel_is_fast),
 		T(U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_after),
