@@ -198,7 +198,8 @@ static void a_small_window_is_cut_when_the_bucket_is_empty(void **state)
 
 	(void)state;
 	path_open(&p, RTT, small);
-	lose(&p, 6 * FRAME);
+	lose(&p, 3 * FRAME);
+	lose(&p, 3 * FRAME);
 	assert_true(after_round(&p, 0, 0) >= small);
 	lose(&p, FRAME);
 	assert_true(after_round(&p, 0, acked) >= small);
@@ -220,6 +221,34 @@ static void a_small_window_is_cut_when_the_bucket_is_empty(void **state)
 	assert_int_equal(after_round(&p, 0, small / 8 * 6),
 			 (uint64_t)(small / 8 * 6) * (RTT + RTT / 8) / RTT);
 	assert_int_equal(p.cc.lost_queue, 0);
+}
+
+/* @return cuts in 60 rounds that lose @p lost of 640 frames, when the path has seen 60 of them */
+static unsigned int cuts_with(uint32_t lost)
+{
+	const uint32_t small = 8 * FRAME;
+	unsigned int cuts = 0;
+	struct path p;
+
+	path_open(&p, RTT, small);
+	for (unsigned int i = 0; i < 120; i++) {
+		weft_cc_apply(&p.cc, small);
+		lose(&p, lost * FRAME);
+		cuts += after_round(&p, 0, 640 * FRAME) < small && i >= 60;
+	}
+	return cuts;
+}
+
+/* If a cut does not make loss rarer, it is that of the network, up to an eighth. */
+/* @behaviour R13 */
+static void loss_that_a_cut_does_not_reduce_is_the_networks(void **state)
+{
+	(void)state;
+	assert_int_equal(cuts_with(9), 0);
+	assert_int_equal(cuts_with(19), 0);
+	assert_int_equal(cuts_with(39), 0);
+	assert_int_equal(cuts_with(79), 0);
+	assert_in_range(cuts_with(100), 5, 20);
 }
 
 /* A cut leaves seven eighths at most, and growth is slow for 16 rounds. */
@@ -344,6 +373,66 @@ static void timeouts_are_undone_when_they_were_none(void **state)
 	}
 }
 
+/* Mode start goes on without an end when the timeouts were none. */
+static void a_start_goes_on_after_false_timeouts(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1u << 28, .rtt = RTT};
+	struct path p = {.a = {.now = SECOND, .size = FRAME, .inflight = WINDOW}};
+
+	(void)state;
+	weft_cc_init(&p.cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 40; i++)
+		after_round(&p, 0, i < 4 ? p.cc.window : 0);
+	assert_true(p.cc.window > 100000);
+	p.cc.ops->on_timeout(&p.cc, 2, p.a.now);
+	p.cc.ops->on_spurious(&p.cc);
+	assert_true(p.cc.window > 100000);
+	for (unsigned int i = 0; i < 4; i++) {
+		after_round(&p, 0, p.cc.window);
+		assert_string_equal(weft_cc_mode_name(&p.cc), "start");
+	}
+	assert_true(p.cc.window > 800000);
+}
+
+/* Without a measure of the handshake, 32 rounds without a cut begin a dip, which measures base. */
+static void a_dip_measures_the_base_again(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 64 * FRAME};
+	struct path p = {.a = {.now = SECOND, .size = FRAME}};
+	unsigned int n;
+
+	(void)state;
+	for (unsigned int k = 0; k < 3; k++) {
+		p.a.now = SECOND;
+		weft_cc_init(&p.cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+		after_round(&p, 0, 0);
+		p.a.marked = 1;
+		after_round(&p, 0, FRAME);
+		p.a.marked = 0;
+		weft_cc_apply(&p.cc, 64 * FRAME);
+		for (n = 1; n < 100 && p.cc.window == 64 * FRAME; n++) {
+			/* The window is not used; or the path was shorter all the time. */
+			after_round(&p, 0, (k == 1 ? 31 : 32) * FRAME);
+		}
+		if (k == 1) {
+			assert_int_equal(n, 100);
+			continue;
+		}
+		assert_in_range(n, 32, 34);
+		assert_int_equal(p.cc.window, 32 * FRAME);
+		assert_string_equal(weft_cc_cut_name(&p.cc), "a test");
+		p.a.rtt = k == 0 ? RTT : RTT / 2;
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(p.cc.window, 32 * FRAME);
+			p.a.now += RTT;
+			p.cc.ops->on_ack(&p.cc, &p.a);
+		}
+		/* A path that is shorter had a queue: the window was too large. */
+		assert_int_equal(p.cc.window, k == 0 ? 64 * FRAME : 32 * FRAME);
+		assert_int_equal(p.cc.delay.base, p.a.rtt);
+	}
+}
+
 /* Mode start ends at half of the window that timed out. */
 static void a_start_after_timeouts_ends_at_half_of_the_window(void **state)
 {
@@ -382,6 +471,7 @@ static void a_pause_begins_the_start_again(void **state)
 	path_open(&p, RTT, 15001);
 	p.cc.ops->on_idle(&p.cc);
 	assert_int_equal(p.cc.window, 15000);
+	assert_string_equal(weft_cc_mode_name(&p.cc), "start");
 	path_open(&p, RTT, 15000);
 	p.cc.ops->on_idle(&p.cc);
 	assert_int_equal(p.cc.window, 15000);
@@ -571,10 +661,13 @@ int main(void)
 		cmocka_unit_test(on_an_empty_long_path_growth_doubles),
 		cmocka_unit_test(the_start_doubles_once_in_a_round),
 		cmocka_unit_test(a_small_window_is_cut_when_the_bucket_is_empty),
+		cmocka_unit_test(loss_that_a_cut_does_not_reduce_is_the_networks),
 		cmocka_unit_test(growth_after_a_cut_is_slow),
 		cmocka_unit_test(a_full_queue_cuts_and_halves_the_target),
 		cmocka_unit_test(a_burst_is_judged_for_four_rounds),
 		cmocka_unit_test(timeouts_are_undone_when_they_were_none),
+		cmocka_unit_test(a_start_goes_on_after_false_timeouts),
+		cmocka_unit_test(a_dip_measures_the_base_again),
 		cmocka_unit_test(a_start_after_timeouts_ends_at_half_of_the_window),
 		cmocka_unit_test(a_pause_begins_the_start_again),
 		cmocka_unit_test(rounds_without_samples_grow_by_what_is_known),
