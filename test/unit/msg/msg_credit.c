@@ -347,6 +347,165 @@ static void copied_messages_take_bytes_and_no_request(void **state)
 	pair_close(&p);
 }
 
+/* What is idle has all of its credit, and both ends know the same. */
+static void check_credit(const struct pair *p, uint64_t other_bytes, uint64_t other_msgs)
+{
+	const struct weft_msg_ep *tx = p->ep[0].msg, *rx = p->ep[1].msg;
+
+	assert_int_equal(rx->rx_allowed - rx->rx_used, rx->rx_window);
+	assert_int_equal(rx->rx_small_allowed - rx->rx_small, rx->rx_small_window);
+	assert_int_equal(tx->tx_used, rx->rx_used);
+	assert_int_equal(tx->tx_small, rx->rx_small);
+	assert_int_equal(tx->tx_credit, rx->rx_advertised);
+	assert_int_equal(tx->tx_small_end, rx->rx_small_advertised);
+	/* A quarter of a window that is free is advertised. */
+	assert_true(rx->rx_allowed - rx->rx_advertised <= rx->rx_window / 4);
+	assert_true(rx->rx_small_allowed - rx->rx_small_advertised <= rx->rx_small_window / 4);
+	assert_in_range(tx->tx_window, tx->tx_credit - tx->tx_used, UINT64_MAX);
+	if (rx->rx_shrunk)
+		assert_int_equal(tx->tx_window, rx->rx_window_advertised);
+	assert_int_equal(p->w[1].msg->credit_bytes.granted, rx->rx_window + other_bytes);
+	assert_int_equal(p->w[1].msg->credit_msgs.granted, rx->rx_small_window + other_msgs);
+	assert_int_equal(p->w[1].msg->spilled, 0);
+	assert_int_equal(rx->rx_spilled, 0);
+}
+
+/* @behaviour T6 */
+static void credit_is_neither_lost_nor_made(void **state)
+{
+	enum { MOST = 60, LENGTH = 3000 };
+	static uint8_t out[LENGTH], in[MOST][LENGTH];
+	static struct op s[MOST], r[MOST];
+	uint64_t seed = 88172645463325252ull, bytes, msgs;
+	struct pair p;
+
+	(void)state;
+	for (unsigned int limit = 0; limit < 3; limit++) {
+		bytes = msgs = 0;
+		pair_defaults(&p);
+		p.conf.eager_credit = 20000;
+		p.conf.unexp_limit = limit == 2 ? 16384 : 1u << (17 + 9 * limit);
+		p.conf.unexp_memory = limit == 2 ? 1u << 24 : 0;
+		pair_open(&p, 2, NULL);
+		for (unsigned int round = 0; round < 60; round++) {
+			unsigned int n = 1 + (unsigned int)(pair_random(&seed) % MOST);
+
+			/* Other peers join: this one does not get all of its window again. */
+			for (unsigned int i = 0; limit == 0 && round == 30 && i < 30; i++) {
+				bytes += weft_credit_pool_join(&p.w[1].msg->credit_bytes);
+				msgs += weft_credit_pool_join(&p.w[1].msg->credit_msgs);
+			}
+			for (unsigned int i = 0; i < n; i++) {
+				size_t len = pair_random(&seed) % (i % 3 ? LENGTH : 300);
+
+				op_send(&s[i], &p.ep[0], out, len, i);
+			}
+			if (round % 2)
+				pair_run_random(&p, &seed);
+			for (unsigned int i = 0; i < n; i++)
+				op_recv(&r[i], &p.w[1], in[i], LENGTH, i, FULL);
+			pair_run_random(&p, &seed);
+			pair_run(&p);
+			for (unsigned int i = 0; i < n; i++) {
+				op_end(&s[i], 0);
+				op_end(&r[i], 0);
+			}
+			check_credit(&p, bytes, msgs);
+		}
+		assert_int_equal(p.ep[1].msg->rx_shrunk, limit == 0);
+		assert_int_equal(p.w[1].msg->count.no_credit, 0);
+		pair_close(&p);
+	}
+}
+
+/* CREDIT messages may overtake each other, and allow a window ahead of what is sent at most. */
+/* @behaviour T6 */
+static void credit_only_grows_and_never_beyond_a_window(void **state)
+{
+	static const struct {
+		int64_t bytes;
+		uint32_t seq, small, am_seq;
+		unsigned int taken; /* a bit for each of seq, small, am_seq */
+	} t[] = {
+		{1000, 10, 10, 10, 7},
+		{-1, 9, 9, 9, 0},
+		{0, 11, 10, 10, 1},
+		{0, 11, 11, 10, 2},
+		{0, 11, 11, 11, 4},
+		{0, WEFT_SEQ_WINDOW + 1, WEFT_SMALL_WINDOW + 1, WEFT_SEQ_WINDOW + 1, 0},
+		{1, WEFT_SEQ_WINDOW, WEFT_SMALL_WINDOW, WEFT_SEQ_WINDOW, 7},
+		{INT64_MIN, 1u << 31, 1u << 31, 1u << 31, 0},
+	};
+	struct weft_msg_ep *me;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	me = p.ep[0].msg;
+	me->tx_seq_end = me->tx_seq;
+	me->tx_am_seq_end = me->tx_am_seq;
+	me->tx_small_end = me->tx_small;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint64_t bytes = me->tx_credit;
+		uint32_t seq = me->tx_seq_end, small = me->tx_small_end, am = me->tx_am_seq_end;
+		struct weft_wire_credit c = {.bytes = weft_put64(bytes + (uint64_t)t[i].bytes),
+					     .seq = weft_put32(me->tx_seq + t[i].seq),
+					     .small = weft_put32(me->tx_small + t[i].small),
+					     .am_seq = weft_put32(me->tx_am_seq + t[i].am_seq)};
+
+		push(&p, 0, WEFT_WIRE_CREDIT, &c, sizeof(c));
+		assert_int_equal(me->tx_credit, bytes + (t[i].bytes > 0 ? t[i].bytes : 0));
+		assert_int_equal(me->tx_seq_end, t[i].taken & 1 ? me->tx_seq + t[i].seq : seq);
+		assert_int_equal(me->tx_small_end,
+				 t[i].taken & 2 ? me->tx_small + t[i].small : small);
+		assert_int_equal(me->tx_am_seq_end,
+				 t[i].taken & 4 ? me->tx_am_seq + t[i].am_seq : am);
+		/* Without a record of it the window is the largest that was ever free. */
+		assert_int_equal(me->tx_window, me->tx_credit - me->tx_used);
+	}
+	pair_close(&p);
+}
+
+/* A smaller window is that of the later message, if the total is the same. */
+static void a_smaller_window_is_reported_in_order(void **state)
+{
+	static const struct {
+		uint64_t bytes, window, want;
+	} t[] = {{1000, 700, 700}, {1000, 800, 700},   {1000, 600, 600},
+		 {999, 100, 600},  {1001, 5000, 5000}, {1001, 4999, 4999}};
+	struct weft_wire_credit_window c = {.type = weft_put16(WEFT_MSG_RECORD_WINDOW),
+					    .length = weft_put16(sizeof(c.window))};
+	struct weft_msg_ep *me;
+	uint64_t base;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	me = p.ep[0].msg;
+	base = me->tx_credit;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		c.credit.bytes = weft_put64(base + t[i].bytes);
+		c.window = weft_put64(t[i].window);
+		push(&p, 0, WEFT_WIRE_CREDIT, &c, sizeof(c));
+		assert_int_equal(me->tx_window, t[i].want);
+	}
+	/* A record that is none: what is free counts. */
+	for (unsigned int i = 0; i < 3; i++) {
+		base = me->tx_credit;
+		me->tx_window = 1;
+		me->tx_used = base - 300;
+		c.credit.bytes = weft_put64(base + 10000);
+		c.type = weft_put16((uint16_t)(WEFT_MSG_RECORD_WINDOW + (i == 0)));
+		c.length = weft_put16((uint16_t)(sizeof(c.window) - (i == 1)));
+		push(&p, 0, WEFT_WIRE_CREDIT, &c, i == 2 ? sizeof(c.credit) : sizeof(c) - (i == 1));
+		assert_int_equal(me->tx_window, 10300);
+	}
+	me->tx_used = 0;
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +513,9 @@ int main(void)
 		cmocka_unit_test(every_kind_of_message_that_waits_is_bounded_by_credit),
 		cmocka_unit_test(answers_that_a_peer_does_not_take_are_bounded),
 		cmocka_unit_test(copied_messages_take_bytes_and_no_request),
+		cmocka_unit_test(credit_is_neither_lost_nor_made),
+		cmocka_unit_test(credit_only_grows_and_never_beyond_a_window),
+		cmocka_unit_test(a_smaller_window_is_reported_in_order),
 	};
 
 	return cmocka_run_group_tests_name("credit of messages", tests, NULL, NULL);
