@@ -161,7 +161,8 @@ class Programs:
             result = failed
         elif p.returncode in (0, 77):
             result = 'ok'
-        elif watch.hung or cpu >= self.limit(run) - 0.1:
+        elif (watch.hung or p.returncode == -signal.SIGXCPU or
+              cpu >= self.limit(run) - 0.1):
             result = 'time'
         else:
             result = 'late' if watch.late else 'exit code %d' % p.returncode
