@@ -232,9 +232,9 @@ static void is_repaired(struct msg *m, const struct flight *e)
 }
 
 /*
- * What became of a frame that was sent again is settled when it is acknowledged, or later if a
- * transmission is missing then. Several may wait in one socket, and the one that is read first need
- * not be the oldest.
+ * Count the losses of a frame that was sent more than once. The count waits for the frame's
+ * acknowledgement, and for transmissions that the receiver's capture still lacks: those that wait
+ * in the receiver's socket may be read in another order.
  */
 static void settle_repair(struct msg *m, const struct msg_link *l, const struct flight *e)
 {

@@ -289,7 +289,7 @@ struct trace_missing {
 	uint16_t iface; /**< UINT16_MAX = any */
 };
 
-/** When a capture ran. Without a survey it ran always. */
+/** When a capture ran, by the survey (dump/clock.h). Without a survey it ran always. */
 struct trace_span {
 	uint64_t end;       /**< time of its last record */
 	uint64_t ran_until; /**< it ran until then, by its statistics */

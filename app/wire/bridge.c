@@ -61,7 +61,7 @@ static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, u
 		if (!ret)
 			w->mtu = RTE_MIN(w->mtu, limits.mtu);
 	}
-	/* Buffers for that MTU: a port in memory would request data room for 9000 bytes. */
+	/* Buffers for that MTU: a memory port would request data room for 9000 bytes. */
 	*room = 0;
 	for (i = 0; i < num && !ret; i++) {
 		ret = eth_port_find(ports[i], w->mtu, &limits);

@@ -32,7 +32,7 @@ struct shape {
 	const struct dump_shape *shape;
 	const char *title; /* the name in capitals */
 	int **field;       /* one for each field of the shape */
-	int *bytes;        /* of a shape that something follows */
+	int *bytes;        /* field for the number of bytes behind the shape; NULL: none follow */
 };
 
 /* Wireshark keeps pointers to all of these until it ends. */

@@ -555,6 +555,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define BAN_NS 50000000u  /* ends a ban, too: rounds of a small window are long */
 #define AGAIN_LOSS 3u     /* 1/3 of the bytes: the limit after mode SHARE began again */
 #define SHARE_ROUNDS 256u
+/* Dips: for LOOK_ROUNDS rounds the window is 1/LOOK_PART, so an own queue drains. */
 #define LOOK_EVERY 4u /* one in this number of cuts by loss begins a dip */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u

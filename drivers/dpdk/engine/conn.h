@@ -181,7 +181,7 @@ struct weft_cc;
 /* What the timer has sent since the last acknowledgement (engine/reliability.c). */
 enum raw_tail {
 	RAW_TAIL_NONE,
-	RAW_TAIL_ACK_REQUESTED, /* ports in memory: a frame without data has requested an ACK */
+	RAW_TAIL_ACK_REQUESTED, /* memory ports: a frame without data has requested an ACK */
 	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
 };
 

@@ -514,7 +514,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->gateway = rc->gateway;
 	iface->dscp = rc->dscp;
 	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
-	/* A port in memory has one path, unless WEFT_CC=delay: weft-wire may be behind it. */
+	/* A memory port has one path, unless WEFT_CC=delay: weft-wire may be behind it. */
 	iface->paths_auto = paths == 0 && !rc->raw_ethertype &&
 			    !(port->flags & WEFT_FRAME_PORT_MEMORY && raw_window_fixed(iface));
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
@@ -577,7 +577,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 }
 
 /*
- * A network has queues that other flows use, too, and they overflow. A port in memory has none, and
+ * A network has queues that other flows use, too, and they overflow. A memory port has none, and
  * there a peer that waits for its core would be taken for a queue.
  */
 static unsigned int cc_for(const struct weft_frame_port *port)

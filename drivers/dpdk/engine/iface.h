@@ -50,7 +50,7 @@
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied",                                                \
 	  "Frames sent again as a copy, since the port held the first.")                           \
 	X(RAW_TX_QUERY, "tx.query",                                                                \
-	  "Requests for an acknowledgement, on ports in memory before a frame is sent again.")     \
+	  "Requests for an acknowledgement, on memory ports before a frame is sent again.")        \
 	X(RAW_TX_PING, "tx.keepalive", "Frames sent to an idle peer to check that it lives.")      \
 	X(RAW_PATH_BAD, "path.bad", "Times that a path was found bad.")                            \
 	X(RAW_PATH_OPENED, "path.opened", "Further paths opened.")                                 \

@@ -354,7 +354,7 @@ static void send_again(struct raw_conn *c)
 /*
  * The peer is silent although frames are outstanding. First the last frame is retransmitted with a
  * request for an ACK: the SACK in it names the missing frames. Only then the oldest frame is
- * retransmitted, at growing intervals. On ports in memory a request without data precedes each of
+ * retransmitted, at growing intervals. On memory ports a request without data precedes each of
  * them.
  */
 bool raw_timer_fire(struct raw_conn *c)

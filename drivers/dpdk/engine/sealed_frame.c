@@ -207,8 +207,8 @@ bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *bo
 }
 
 /*
- * The helper that sends GONE has no key, so GONE is sealed now. Another key, or another address of
- * the peer, needs another GONE.
+ * Seal the frame GONE, which weft-farewell sends after this process has ended. That program has no
+ * key. Another key, or another address of the peer, needs another GONE.
  */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX])

@@ -31,7 +31,7 @@
  * decide. Only this file has that knowledge.
  */
 
-/* An Ethernet frame of MTU 9000: the default of a port in memory. */
+/* An Ethernet frame of MTU 9000: the default of a memory port. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
 #define MTU_LEAST 1280u /* of lanes */
 
@@ -665,7 +665,7 @@ void weft_port_vlan_remove(struct weft_port *p)
 /* ---- IPv6 ----------------------------------------------------------------------------------- */
 
 /*
- * Neighbour discovery comes to group addresses. Ports in memory have no filter. A port that can't
+ * Neighbour discovery comes to group addresses. Memory ports have no filter. A port that can't
  * open its filter works with neighbours that the user states.
  */
 static void join_groups(struct weft_port *p)

@@ -180,7 +180,7 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
 
 	if (d->limits.kernel_link)
 		return WEFT_LANE_LINK_HOST;
-	/* Ports in memory: their link only depends on the other process. */
+	/* Memory ports: their link only depends on the other process. */
 	if (d->limits.no_link || (bus && !strcmp(rte_bus_name(bus), "vdev")))
 		return WEFT_LANE_LINK_PEER;
 	return WEFT_LANE_LINK_NIC;

@@ -233,7 +233,7 @@ static void pause_of_peer(bool network)
 }
 
 /*
- * @behaviour Y30: a descheduled peer gets no frame twice over a port in memory; a frame that a
+ * @behaviour Y30: a descheduled peer gets no frame twice over a memory port; a frame that a
  * switch there dropped is retransmitted after one request
  */
 static void peer_without_its_core_gets_no_frame_of_memory_twice(void **state)
