@@ -322,7 +322,8 @@ static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
 		rc = receive_address(c, fd, end);
 	if (rc == 0 || rc == -EACCES) /* fail_key() has written the sentence. */
 		return rc;
-	return weft_tcp_fail(c, rc, "no endpoint of weft listens on %s port %u: check the port",
+	return weft_tcp_fail(c, rc,
+			     "%s port %u did not answer as an endpoint of Weft: check the port",
 			     c->host, c->port);
 }
 

@@ -44,7 +44,7 @@ enum msg_seen {
 	MSG_FORCED = 1 << 11, /**< retired early, because the table was full */
 	MSG_AT_RECEIVER =
 		1 << 12,          /**< @p arrived and @p answered are from the receiver's capture */
-	MSG_BY_TIMEOUT = 1 << 13, /**< retransmitted although no later frame was acknowledged */
+	MSG_BY_TIMEOUT = 1 << 13, /**< the timer probably sent the retransmission of @p repair */
 };
 
 /** The three names of a message: see dump/message.c. */

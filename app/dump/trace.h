@@ -289,7 +289,10 @@ struct trace_missing {
 	uint16_t iface; /**< UINT16_MAX = any */
 };
 
-/** When a capture ran, by the survey (dump/clock.h). Without a survey it ran always. */
+/**
+ * When a capture ran, by the first pass over it (struct survey). If that pass did not read all of
+ * the capture, trace.span is NULL, and the capture counts as always running.
+ */
 struct trace_span {
 	uint64_t end;       /**< time of its last record */
 	uint64_t ran_until; /**< it ran until then, by its statistics */

@@ -566,7 +566,7 @@ struct weft_ep {
 	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
 	struct weft_table_node by_sn;     /* while it has a peer */
 	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
-	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, until it is claimed */
+	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps or host->busy, until it is claimed */
 };
 
 /** The endpoint for the application: NULL if that has closed it, or if the library owns it. */

@@ -172,7 +172,7 @@ void weft_curve_once(struct weft_curve *cv, enum weft_stage stage, struct weft_l
 /** Add a term of a message in one fragment (@p one), and of one round of fragments. */
 void weft_curve_round(struct weft_curve *cv, enum weft_stage stage, struct weft_linear one,
 		      struct weft_linear round, const char *name, const char *note);
-/** All terms are added: make the pieces. cv->fragment, cv->round and cv->scale must be set. */
+/** All terms are added: make the pieces. With rounds, cv->fragment must be set, too. */
 void weft_curve_end(struct weft_curve *cv);
 
 /** Time of @p x bytes; @p x lies within min..max. */

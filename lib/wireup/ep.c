@@ -390,8 +390,10 @@ static int create_by_boot(struct weft_worker *w, const struct weft_ep_params *p,
 		return create_loopback(w, out);
 	rc = weft_learn_address(w, &b, remote);
 	if (rc < 0) {
-		weft_log_worker(w, WEFT_LOG_ERROR,
-				"no endpoint: a lane address in the boot address is damaged");
+		weft_log_worker(
+			w, WEFT_LOG_ERROR,
+			"no endpoint: this worker cannot read the lane address in the remote "
+			"worker's boot address");
 		return rc;
 	}
 	return create_remote(w, remote, weft_peer_of_boot(w, b.worker_id, b.digest), true, out);

@@ -28,8 +28,8 @@
  * path from a port of its own to the port on which the peer listens. The peer answers with both
  * exchanged, so a stateful firewall passes the answers. Everything that spreads by flow (RSS, ECMP,
  * a cloud's limit per flow) finds one flow for each path. Where a NIC hashes frames to queues, the
- * initiator chooses a port with which the hashes of both ends reach the right queues. These
- * functions have no state; rte_thash is the only part of DPDK that they use.
+ * initiator chooses a port with which the hashes of both ends reach the right queues. The functions
+ * keep no state. The only function of DPDK that they call is rte_softrss().
  */
 
 #define WEFT_RSS_KEY_MAX 64u
