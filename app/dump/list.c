@@ -641,7 +641,7 @@ static void fault_text(FILE *out, const struct report *r, const struct trace_ano
 
 	fputs(trace_fault_name(a->fault), out);
 	if (a->share > 0)
-		fprintf(out, ", %.2g %%", 100 * a->share);
+		fprintf(out, a->share >= 0.1 ? ", %.0f %%" : ", %.2g %%", 100 * a->share);
 	fprintf(out, ", %s\n", verdict_where(r, a, where, sizeof(where)));
 	fprintf(out, "  since %s (%.3f s after the first frame): %s\n",
 		dump_time_text(a->time, when, sizeof(when)), (double)after / 1e9, a->text);
