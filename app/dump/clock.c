@@ -253,7 +253,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
 #define EQUAL_NS 20000000      /* sum of both directions' least delays, at most, if clocks equal */
-#define HOST_NS 10000000       /* a frame this early contradicts that both captures are of a host */
+#define HOST_NS 10000000       /* a frame came this long before it was sent: two hosts' clocks */
 #define CALL_NS 100000         /* a flight recorder marks polls that are later after their call */
 #define NEIGHBOUR_NS 10000000u /* most ns between two frames that are compared */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */

@@ -287,8 +287,8 @@ static int complain(const struct analysis *a)
 		if (merge_complain(m->file[i]))
 			ret = APP_DATA;
 		if (!m->clock[i].known)
-			cli_error("%s has no frame in common with another capture, so its clock is "
-				  "not corrected",
+			cli_error("no frame connects %s to the first capture, so its clock is not "
+				  "corrected",
 				  m->file[i]->name);
 	}
 	if (a->trace && a->trace->too_many)

@@ -62,7 +62,11 @@ struct trace_anomaly {
 #define FAULT_FRAME_SHARE 0.0002 /**< a smaller share of the frames is an observation */
 #define FAULT_SEVERAL 4u         /**< fewer frames are an observation */
 #define FAULT_BUSY_NS 20000000u  /**< a sender of DATA within this time has more to send */
-/** An end that has lost its link is silent at the latest after this. */
+/**
+ * ns. An end with DATA to send is down if it is silent for this time after the first lost frame to
+ * it. If frames of a host are later than this after its capture's last record, only the capture has
+ * ended.
+ */
 #define FAULT_DOWN_NS 1500000u
 /** Frames of this time a killed process may not have written. */
 #define FAULT_UNWRITTEN_NS 200000000u

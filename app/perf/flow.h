@@ -289,8 +289,8 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index);
  * the announced iterations and no more. So the run ends within about 10 ms of work after the
  * deadline, at the rate that it had before, and both ends have posted their receives in time.
  *
- * The server of a stream reports the number of received messages twelve times a second (OOB_SEEN),
- * which the lines per second print.
+ * The server of a stream reports the number of received messages twelve times a second (OOB_SEEN).
+ * The client prints this number in the line of each second.
  */
 
 /** Both ends call it before the first iteration, when the clock starts. */

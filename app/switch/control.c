@@ -29,7 +29,7 @@
 #include "switch/switch.h"
 #include "weft.h"
 
-#define ACCEPTS 64 /* clients that are accepted at a time */
+#define ACCEPTS 64 /* clients that one call of sw_accept() accepts, at most */
 
 /* ---- output --------------------------------------------------------------------------------- */
 

@@ -147,7 +147,8 @@ struct sw {
 	struct sw_uplink uplink;
 	unsigned int first; /* the share that is served first */
 	uint64_t broken;    /* ports with an invalid index in this round */
-	uint64_t probing;   /* ports whose process has ended, with probes still to be sent */
+	/* bit N: port N's process has ended, and its peers still get probes: see probe() */
+	uint64_t probing;
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;

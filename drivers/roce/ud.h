@@ -28,7 +28,7 @@
 	X(resets, "qp.resets", "Times that the queue pair failed and was reset.")       \
 	X(rx, "rx.messages", "Datagrams received.")                                     \
 	X(shown, "rx.retry", "Proofs of address that peers requested.")                 \
-	X(looks, "conn.looks", "Connections checked to find a peer's.")                 \
+	X(looks, "conn.looks", "Connections checked to find that of a datagram.")       \
 	X(bad, "drop.malformed", "Datagrams dropped: malformed.")                       \
 	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")       \
 	X(late, "drop.late", "Datagrams dropped: their connection is gone.")            \

@@ -116,7 +116,7 @@ struct weft_proto_bounds {
 	 */
 	struct weft_thresh thresh;
 	size_t rndv_from;  /**< eager below, rendezvous from here on; 0 with by_model */
-	size_t zcopy_from; /**< as configured; SIZE_MAX = never; 0 with by_model */
+	size_t zcopy_from; /**< as configured; SIZE_MAX = never; 0 with zcopy_by_model */
 	bool by_model, zcopy_by_model;
 };
 

@@ -126,7 +126,7 @@ static inline void weft_credit_give_msg(struct weft_message *msg)
  * immediate data and ranges are clear; tag, source and links are not set. @return NULL = no memory
  */
 struct weft_message *weft_message_alloc(struct weft_msg_ep *me, uint64_t total, bool with_data);
-/** Free the payload only: it has been copied, and further pieces go elsewhere. */
+/** Free the payload only: it has been copied, or the message has failed. */
 void weft_message_free_data(struct weft_message *msg);
 void weft_message_free(struct weft_message *msg);
 /** The message is an RTS: store its offer. */

@@ -49,7 +49,10 @@ void weft_iface_timers(struct weft_worker *w);
  * their checks are spread over time. @return the time of this lane's check, which may be now
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
-/** A lane of @p iface is given up, or @p back. @return false: only a later line counts it */
+/**
+ * A lane of @p iface is given up, or (@p back) has come back. @return true: the caller logs it in a
+ * line of its own; false: the next summary line of the interface counts it
+ */
 bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *iface, bool back);
 
 #endif /* WEFT_RAILS_H */

@@ -237,8 +237,7 @@ static void take_pair(const struct weft_select *in, struct state *st, struct wef
 
 /*
  * Lanes inside the host and lanes of networks are not mixed, because a stripe over both would wait
- * for the slower. The kind of lane 0 decides. Lane 0 is the connection that was made, so the other
- * kind was missing, or could not be connected.
+ * for the slower. The kind of lane 0 decides. weft_select_boot() prefers pairs inside the host.
  */
 static bool lane_fits(const struct weft_select *in, const struct weft_select_lane *lanes,
 		      unsigned int n, unsigned int l)

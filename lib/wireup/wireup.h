@@ -4,7 +4,8 @@
  * Connecting endpoints, as the rest of the library uses it: messages and events of lanes, timers,
  * set-up and end of a worker's connections. doc/wire.md describes the exchange.
  *
- * The files call down, except that those of one group may call each other:
+ * The files call down, except that those of one group may call each other, and that codec.c calls
+ * weft_host_number() of peer.c:
  *   wireup/wireup.c     messages and events: finds their endpoint; requests for addresses; timers
  *
  *   wireup/failover.c   lanes that die

@@ -686,9 +686,9 @@ static bool long_others(struct weft_cc *cc, uint32_t queue)
 }
 
 /*
- * Flows such as BBR let the queue run empty at times. So OVER_ROUNDS rounds with a long queue never
- * follow each other, and the window does not stay at its minimum. The mean over a longer time shows
- * these flows.
+ * Flows such as BBR let the queue run empty at times. Each such round takes back OVER_BACK rounds
+ * with a long queue, and this path's window grows. So the count of such rounds may not find these
+ * flows. The mean over a longer time shows them.
  */
 static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
 {

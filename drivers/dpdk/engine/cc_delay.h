@@ -15,7 +15,8 @@ extern const struct weft_cc_ops weft_cc_delay;
 #define TARGET_MAX 1000000u
 #define HOPS 3u
 #define METER_TIMES 8u
-#define METER_NS_BYTE 80u /* 100 Mb/s: at a lower rate other flows take the rest of the link */
+/* ns; a metered rate below 100 Mb/s counts as 100 Mb/s: other flows take the rest of the link */
+#define METER_NS_BYTE 80u
 /* Mode SHARE begins when the window is 1/16 of what it was, or 1/8 of a frame if that is more. */
 #define OVER_CUT 8u
 

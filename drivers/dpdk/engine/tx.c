@@ -205,7 +205,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	return true;
 }
 
-/* The queue must have room. */
+/* iface->txq must have c->tx.txq_need free places. */
 static inline void close_frame(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->tx.open;

@@ -149,7 +149,7 @@ bool weft_farewell_begin(enum weft_farewell_kind kind)
 	pthread_mutex_lock(&farewell.lock);
 	if (farewell.users == 0 || farewell.owner != getpid()) {
 		farewell.users = 0;
-		stop(); /* a forked child's copy of its parent's */
+		stop(); /* in a forked child: releases its copies of the parent's table and pipe */
 		farewell.owner = getpid();
 		rc = find_helper(path, sizeof(path)) ? start(path) : -ENOENT;
 		if (rc) {
