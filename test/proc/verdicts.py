@@ -153,6 +153,13 @@ def a_stop_is_a_share_of_the_time():
     assert [f['class'] for f in found['observations']] == ['slow receiver'], found
 
 
+def a_share_of_all_of_the_time_is_100_percent():
+    a, b = pair()
+    edit.stops(a, b, 0, 5000000, 4999900)
+    text = dump('-s', '0', *write(a, b))
+    assert re.search(r'^slow [a-z]+, 100 %,', text, re.M), text.splitlines()[:6]
+
+
 def each_long_stop_has_a_time():
     a, b = pair()
     begin = a.begin()
@@ -773,7 +780,8 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
          random_loss_is_random_beside_a_host_that_seldom_polls,
          a_silence_hides_no_loss_while_the_ring_has_room,
-         a_stop_is_a_share_of_the_time, each_long_stop_has_a_time, two_frames_prove_corruption,
+         a_stop_is_a_share_of_the_time, a_share_of_all_of_the_time_is_100_percent,
+         each_long_stop_has_a_time, two_frames_prove_corruption,
          a_delay_is_found_beside_a_slow_host,
          a_floor_that_lasts_is_the_path_s, a_process_that_is_killed_is_named,
          frames_that_a_killed_process_has_not_written_are_no_fault,
