@@ -313,7 +313,7 @@ class Run:
         return dict(os.environ, TMPDIR=os.path.join(folder, side))
 
     def begin_perf(self):
-        net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
+        net, port = self.network, str(21000 + self.number % 800 * 50 + list(KINDS).index(self.kind))
         env = {side: self.env_of(side) for side in 'ab'}
         common = ['-p', port, '-L', ';'.join(self.lane(rail) for rail in (0, 1))]
         self.server = net.start('b', 'weft-perf', self.devices(), common, 'server',
