@@ -75,7 +75,7 @@ static void a_queue_that_is_never_short_begins_mode_share(void **state)
 	long_open(&p, WINDOW);
 	weft_cc_apply(&p.cc, WINDOW / 4 + 1);
 	assert_int_equal(long_to_share(&p, late), 0);
-	/* A short queue begins anew. */
+	/* A short queue begins again. */
 	long_open(&p, WINDOW);
 	weft_cc_apply(&p.cc, WINDOW / 4);
 	for (unsigned int i = 0; i < 23; i++)

@@ -143,7 +143,7 @@ static void on_an_empty_long_path_growth_doubles(void **state)
 				WINDOW + FRAME / 16 +
 					(more < WINDOW / 8 ? more + (1u << i / 4) : WINDOW / 8));
 	}
-	/* A queue begins anew. */
+	/* A queue begins again. */
 	weft_cc_apply(&p.cc, WINDOW);
 	ack_late(&p, rtt, 200000, WINDOW);
 	weft_cc_apply(&p.cc, WINDOW);
