@@ -32,7 +32,7 @@ static bool has_ip6(const struct raw_iface *iface)
 #define RECV_OVERHEAD 60e-9
 #define MAX_IOV 4u
 
-/* A registration's cost until some were measured: one or two system calls, a look-up per page. */
+/* Cost of a registration until some were measured: seconds for the call, seconds per byte. */
 #define REG_COST 20e-6
 #define REG_GROWTH 0.1e-9
 

@@ -160,7 +160,7 @@ void raw_farewell_remove(struct raw_conn *c)
 		port->ops->farewell(port, &c->farewell, NULL, 0);
 }
 
-/* CRC32C over @p len bytes of a chain, from the lane header on, which is @p skip bytes behind. */
+/* CRC32C over @p len bytes of a chain, after its first @p skip bytes: from the lane header on. */
 static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 {
 	uint32_t crc = WEFT_CRC32C_INIT, n;

@@ -22,7 +22,7 @@
 struct raw_dest {
 	const uint8_t *mac;
 	uint32_t ip;
-	uint32_t id, token;    /* of its connection */
+	uint32_t id, token;    /* numbers of the receiver's connection */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint8_t tos;
 };
@@ -100,7 +100,7 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 /* raw_ctl_send_on() by these ports instead of the path's. The path need not be open. */
 int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t dport, uint8_t type,
 		    const void *body, uint32_t body_len);
-/* Send a probe of this size; 0: a small one. */
+/* Sends a probe in a frame of @p size bytes; 0: in a short frame. */
 void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 void raw_acks_send_due(struct raw_iface *iface);

@@ -63,11 +63,11 @@ struct weft_cc_ops {
 
 /** What the delay algorithm collects in a round, in bytes and ns. */
 struct weft_cc_round {
-	uint64_t at;    /**< begin */
-	uint32_t from;  /**< window at the begin */
+	uint64_t at;    /**< time at which the round began */
+	uint32_t from;  /**< window when the round began */
 	uint32_t worst; /**< largest round trip */
 	uint32_t least;
-	uint64_t sum; /**< of the round trips */
+	uint64_t sum; /**< sum of the round trips */
 	uint32_t samples;
 	uint32_t late; /**< least round trip of the last quarter of the round; 0 = none */
 	uint32_t acked;
@@ -101,7 +101,7 @@ struct weft_cc_noise {
 	uint32_t ref_mean;
 	uint32_t late; /**< longest queueing delay in the test */
 	uint32_t samples;
-	uint64_t sum; /**< of the round trips in the test */
+	uint64_t sum; /**< sum of the round trips in the test */
 };
 
 enum weft_cc_mode {
@@ -122,7 +122,7 @@ struct weft_cc_climb {
 	uint8_t cuts;      /**< cuts by loss since the mode began */
 	uint8_t unlimited; /**< rounds in a row in which the window did not hold frames back */
 	uint32_t from;     /**< window at the begin of this stage */
-	/** rate of the stage before, in bytes per 2^20 ns; 0 = there was none */
+	/** rate of the stage before (mode START: round), in bytes per 2^20 ns; 0 = none */
 	uint64_t rate;
 	uint64_t acked, at; /**< bytes since the begin of this stage, and its begin */
 	uint32_t late;      /**< longest delay of the climb */
@@ -159,7 +159,7 @@ struct weft_cc_delay {
 	uint8_t clear;      /**< rounds in a row with a nearly empty queue */
 	uint8_t cuts;       /**< number of cuts by delay */
 	uint8_t uncut;      /**< rounds in a row that used the window and kept the target */
-	uint8_t looks;      /**< cuts by loss in mode SHARE */
+	uint8_t looks;      /**< cuts by loss in mode SHARE; every LOOK_EVERY-th may begin a dip */
 	uint8_t empty;      /**< dips in a row that found an empty queue */
 	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
 	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */
@@ -216,7 +216,7 @@ struct weft_cc_delay {
 
 struct weft_cc {
 	const struct weft_cc_ops *ops;
-	uint32_t window; /**< bytes, exactly */
+	uint32_t window; /**< bytes; `limit` is this number, rounded up to full frames */
 	/** bytes: a frame may leave if at most this many are in flight with it, or if alone */
 	uint32_t limit;
 	uint32_t gap;    /**< ns between frames; 0 = only the limit applies */

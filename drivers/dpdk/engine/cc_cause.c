@@ -12,7 +12,7 @@
 #define START_MORE 7u
 /* in place of START_MORE for the round after one in which the window was held */
 #define START_HELD 6u
-#define CLIMB_IDLE 4u   /* rounds whose window was not the limit: there is no reason to climb */
+#define CLIMB_IDLE 4u   /* a climb ends after this number of rounds that the window did not limit */
 #define AGAIN_FIRST 8u  /* rounds from a cut by loss to the next climb */
 #define AGAIN_MOST 64u  /* largest number of these rounds, after climbs without result */
 #define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */

@@ -197,11 +197,11 @@ struct raw_slot {
 	uint64_t sent;    /* tx_clock of the last transmission */
 	uint32_t order;   /* of the last transmission, on its path */
 	uint32_t payload; /* message bytes, for lane_ep->queued */
-	uint16_t bytes;   /* of the lane frame: lane bytes; for the window */
+	uint16_t bytes;   /* length of the lane frame, by which it counts in windows */
 	uint8_t path;
 	uint8_t tries;
 	bool taken_back;
-	bool lost; /* and not retransmitted yet: not in flight (engine/window.c) */
+	bool lost; /* taken for lost, not retransmitted yet: its bytes are not in flight */
 };
 
 struct raw_tx {
@@ -211,7 +211,7 @@ struct raw_tx {
 	uint32_t slot_mask;
 	uint32_t una, next; /* sequences: the oldest one without acknowledgement, the next one */
 	uint32_t sack_high; /* one past the newest sequence in a SACK; una = none */
-	uint32_t inflight;  /* lane bytes */
+	uint32_t inflight;  /* raw_slot.bytes of all frames in flight */
 	uint32_t win_bytes, win_frames;
 	uint8_t backoff;
 	uint8_t tail;   /* enum raw_tail */
@@ -224,7 +224,7 @@ struct raw_tx {
 	/* One cache line: fields that each frame uses, but not each message. */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
-	int32_t cc_left;     /* lane bytes to be sent until raw_window_ack_req() is called */
+	int32_t cc_left;     /* bytes of lane frames until raw_window_ack_req() is called */
 	uint32_t cc_acked;   /* bytes acknowledged since the last on_ack() */
 	uint32_t cc_limit;   /* most bytes in flight */
 	uint32_t cc_gap;     /* ns between frames; 0 = none */
@@ -233,18 +233,21 @@ struct raw_tx {
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	uint32_t round_end;
 	uint32_t win_whole; /* win_frames while the peer does not stall */
-	uint32_t hdr_held;  /* small buffers held by its zero-copy frames */
+	uint32_t hdr_held;  /* small buffers that its unacknowledged zero-copy frames hold */
 	uint16_t cut;       /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
 	/* longer frames do not go to the port as they are: the value of `cut`, or 0 if sealed */
 	uint16_t direct;
 	uint8_t txq_need; /* places in the queue that the longest frame takes */
 	bool cc_full;     /* since the last on_ack() the window has held a frame back */
-	/* zero-copy sends since the peer's data last carried their acknowledgement */
+			  /*
+	 * 0: the peer's data carried the last acknowledgement that no send had requested; else 1 +
+	 * the zero-copy sends, after which DATA arrived, since an ACK alone carried one: want_ack()
+	 */
 	uint8_t acked_alone;
 	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
 	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
 
-	/* tx_clock of the first of several timeouts in a row of unknown cause; 0 = none */
+	/* tx_clock of the first timeout in a row, until its cause is known; 0 = none */
 	uint64_t cc_quiet;
 	STAILQ_HEAD(, raw_flush) flushes;
 	LIST_HEAD(, raw_zc) zc;
@@ -280,9 +283,10 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
 #define RAW_CONNS_MAX 65536u
 #define RAW_TIME_WAIT_MAX 256u
 #define RAW_TIME_WAIT_NS 2000000000ull
-#define RAW_WIN_FRAMES 512u          /* the window with WEFT_CC=fixed, in frames at most */
-#define RAW_WIN_BYTES (1024u * 1024) /* and in bytes, unless WEFT_WINDOW is set */
-#define RAW_RESERVE_NS 20000000ull   /* after connecting: check for traffic (engine/path_open.c) */
+#define RAW_WIN_FRAMES 512u /* WEFT_CC=fixed: most frames in flight */
+/* WEFT_CC=fixed without WEFT_WINDOW: most bytes in flight */
+#define RAW_WIN_BYTES (1024u * 1024)
+#define RAW_RESERVE_NS 20000000ull /* after connecting: check for traffic (engine/path_open.c) */
 /* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
@@ -332,8 +336,8 @@ struct raw_path {
 	uint32_t order;        /* send order of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
-	uint32_t inflight; /* lane bytes; only with RAW_WATCH_MANY */
-	/* lane bytes acknowledged since the last on_ack() of its cc; only with RAW_WATCH_MANY */
+	uint32_t inflight; /* as raw_tx.inflight, of this path; only with RAW_WATCH_MANY */
+	/* raw_slot.bytes acknowledged since the path's last on_ack(); only with RAW_WATCH_MANY */
 	uint32_t acked;
 	uint32_t ack_req_bytes; /* bytes after which a frame requests an ACK; 0 = no frame does */
 	uint32_t since_ack_req; /* bytes sent since the last request */
@@ -380,7 +384,7 @@ struct raw_live {
 	uint64_t doomed_at;
 	uint64_t beat_at;      /* time of the last ALIVE frame */
 	uint64_t own_seen;     /* time of the last frame before beat_at that was no ALIVE frame */
-	uint64_t suspect_next; /* no further EV_SUSPECT before */
+	uint64_t suspect_next; /* no further EV_SUSPECT before this time */
 };
 
 /**
@@ -415,9 +419,9 @@ static inline void raw_live_reported(struct raw_live *live, uint64_t now)
 struct raw_bye {
 	/* live_clock until which frames from before the peer's BYE may arrive; 0 = no BYE */
 	uint64_t at;
-	uint32_t seq; /* of BYE: one past the peer's last frame */
-	uint8_t path; /* over which the newest BYE came */
-	bool done;    /* the peer knows that the connection is over */
+	uint32_t seq; /* sequence in BYE: one past the peer's last frame */
+	uint8_t path; /* path over which the newest BYE came */
+	bool done;    /* BYE, BYE_ACK or RESET has arrived: the peer needs no BYE of ours */
 };
 
 /** BYE has arrived over @p path, perhaps again. */
@@ -440,7 +444,7 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 struct raw_conn_gap {
 	uint32_t sent;       /* iface->gaps.count at the last block that was made */
 	uint16_t longest;    /* the field `longest` of the last block that was made */
-	uint16_t peer_total; /* the field of the peer's last block, while reported */
+	uint16_t peer_total; /* the field `total` of the peer's last block, if `reported` */
 	uint8_t times;       /* further frames that contain the last block */
 	bool reads;          /* the peer accepts such blocks */
 	bool reported;       /* the peer has sent one */
@@ -456,7 +460,7 @@ struct raw_conn {
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed; or RAW_CSUM_SEALED */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
-	uint8_t next_path;  /* of the next frame */
+	uint8_t next_path;  /* path of the next new frame */
 
 	/* Cache line 1: receiving a frame. */
 	struct raw_rx rx __rte_cache_aligned;
@@ -467,9 +471,10 @@ struct raw_conn {
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path *path;   /* &first_path, or memory of their own for several */
 	struct raw_iface *iface;
-	uint8_t path_room;   /* entries of path */
-	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
-	uint16_t frame_size; /* agreed */
+	uint8_t path_room; /* allocated entries of `path` */
+	bool ect;          /* frames are ECN-capable: the peer reports marks, cc respects them */
+	/* bytes of the longest frame, Ethernet header included, on which both ends agreed */
+	uint16_t frame_size;
 
 	/* Cache lines 3 and 4: sending a frame, processing an acknowledgement. */
 	struct raw_tx tx __rte_cache_aligned;
@@ -493,7 +498,7 @@ struct raw_conn {
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;   /* that the peer listens on */
+	uint16_t peer_port;   /* UDP port on which the peer listens */
 	uint16_t farewell;    /* slot that the port's farewell() has assigned; 0 = none */
 	uint8_t peer_queues;  /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t paths;        /* number of paths for sending */
@@ -574,14 +579,14 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 struct raw_measure {
 	uint64_t begin;
 	uint64_t until; /* initiator: live_clock at which the train ends */
-	uint64_t sent;  /* the last ping (initiator), the last answer to one (responder) */
-	uint64_t last;  /* the last frame of the train: acknowledged, or received (responder) */
+	uint64_t sent;  /* time of the last ping (initiator), or of the last answer (responder) */
+	uint64_t last;  /* time of arrival: of the newest acknowledgement, or frame, of the train */
 	uint64_t mark;  /* begin of the present stretch of the train */
 	uint64_t slow_mark;
 	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
 	uint16_t pings, same; /* pings sent; samples since the best one */
-	uint16_t out, done;   /* frames of the train: sent, finished */
-	uint16_t id;          /* responder: of the last ping */
+	uint16_t out, done;   /* frames of the train: sent; acknowledged or received */
+	uint16_t id;          /* responder: id of the last ping */
 };
 
 /* State of a connection that is being made, until it is up, has failed, or is closed. */
@@ -624,7 +629,7 @@ enum raw_hint {
 /* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
 struct raw_move {
 	/* The search for the peer's MAC address. */
-	uint64_t next;       /* no search before */
+	uint64_t next;       /* no search for the MAC address begins before this time */
 	uint64_t answered;   /* bit k: the peer's CHALLENGE with number newest - k was answered */
 	uint32_t newest;     /* number of the newest of the peer's CHALLENGEs that were answered */
 	uint32_t challenges; /* number of our CHALLENGEs */

@@ -345,7 +345,7 @@ struct raw_iface {
 		uint32_t ts, error;
 	} stale[RAW_STALE]; /* sent timestamps, and the ns by which each was stale at most */
 	struct raw_ref *refs;
-	struct raw_gone *gone; /* refs_len entries, too */
+	struct raw_gone *gone; /* last peer of each index; refs_len entries */
 	uint32_t refs_len;     /* a power of two */
 	/* Free indices into refs: a FIFO. */
 	uint16_t *free_ring;

@@ -26,7 +26,7 @@ struct raw_multi_path {
 	uint64_t proved;   /* tx_clock; when the newest of its frames that arrived was sent */
 	uint64_t probe_at; /* tx_clock; when a bad path is probed again */
 	uint64_t given_at; /* tx_clock; before it, a request of the peer does not change the port */
-	uint64_t good_at;  /* tx_clock; the path has been good since */
+	uint64_t good_at;  /* tx_clock; when the path was last found good again; 0 = never */
 	uint32_t gone;     /* with is_late: frames whose order is lower are taken for lost */
 	uint64_t use_at;   /* tx_clock; when USE is sent again */
 	uint16_t use_port; /* the port in USE, until that is answered; 0 = no USE */
@@ -45,13 +45,13 @@ struct raw_multi {
 	uint64_t again_at;
 	uint32_t watch_end; /* sequence: RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
-	uint16_t active;    /* paths that new frames take */
-	uint16_t bad;       /* paths that new frames do not take, though they are active */
-	/* tail probes in a row that another path got answered while `rescued` was silent */
+	uint16_t active;    /* bit k: path k is in use, not in reserve */
+	uint16_t bad;       /* bit k: path k is bad: no new frame takes it */
+	/* tail probes in a row that were answered over another path than `rescued` */
 	uint8_t rescues;
-	uint8_t rescued;
-	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
-	bool opening;   /* a port for the next path is being searched */
+	uint8_t rescued; /* path of the frame that the newest tail probe repeated */
+	uint8_t stalls;  /* timeouts in a row whose answer came over another path than next_path */
+	bool opening;    /* a port for the next path is being searched */
 	uint8_t open_tries;
 	uint64_t open_at; /* tx_clock; of the next probe */
 	/* no probe for a new path before this tx_clock, as none was answered; ns of that wait */
@@ -62,6 +62,7 @@ struct raw_multi {
 	uint64_t trial_at, pair_at; /* tx_clock of the next trial, and of its next pair */
 	uint64_t again;             /* ns between two trials */
 	uint64_t more_at;           /* when paths were last added or removed */
+	/* when half of the paths last became reserve; ns from more_at until that happens again */
 	uint64_t fewer_at, fewer_ns;
 	struct weft_path_trial trial;
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];

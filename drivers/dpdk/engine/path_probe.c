@@ -201,9 +201,9 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define STRETCH 32u
 #define LIMIT_NS 12000000u /* of live_clock: for the whole measurement */
 /*
- * A path is long if its round trip takes LONG_NS. Two pings have to do there: the responder
- * measures with the second one. The whole measurement may take LONG_TRIPS of the round trips that
- * the search for the frame size saw; that search has a limit of its own.
+  * A path is long if its round trip takes LONG_NS. Two pings have to do there: the responder
+ * measures with the second one. LONG_TRIPS round trips replace LIMIT_NS where they take longer. The
+ * round trip is that of the search for the frame size.
  */
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
