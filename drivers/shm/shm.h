@@ -29,9 +29,9 @@
 #define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */
 #define SHM_HALF_MAX 64   /* accepted connections without a hello yet */
 #define SHM_HALF_ONE 16   /* accepted connections without a hello yet, of one process */
-#define SHM_COMPS 128     /* completions that a lane_ep waits for */
+#define SHM_COMPS 128     /* outstanding completions of a lane_ep, at most */
 #define SHM_BUFS 64       /* receive buffers of an iface */
-#define SHM_KEEP_MAX 32   /* when callbacks keep this number of buffers, others must copy */
+#define SHM_KEEP_MAX 32   /* buffers that callbacks may keep; at this number they must copy */
 #define SHM_NATIVES 16    /* outstanding native reads of a lane_ep */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
@@ -46,9 +46,10 @@
 
 /** Address of an iface, little-endian. */
 struct shm_addr {
-	weft_le64 host;     /**< of the running system */
-	weft_le64 place;    /**< of user and namespaces; equal for processes that share memory */
-	weft_le64 iface_id; /**< the socket's name */
+	weft_le64 host; /**< number of the running system: weft_platform.host_id() */
+	/** hash of host, user, namespaces and sockets' folder; equal if processes share memory */
+	weft_le64 place;
+	weft_le64 iface_id; /**< the socket's name has this number */
 	weft_le16 version;  /**< SHM_VERSION */
 	uint8_t zero[6];
 };
@@ -64,9 +65,10 @@ struct shm_hello {
 		fences; /**< the sender's system has no membarrier(): the peer's sends must fence */
 	int32_t status; /**< of a reply: 0, or a negative error and a reason */
 	uint32_t zero;
-	uint8_t addr[SHM_ADDR_LEN]; /**< of its sender */
-	uint8_t to[8];              /**< its receiver: iface_id */
-	uint64_t word_at, word; /**< a random word in its sender's memory; 0 = no native access */
+	uint8_t addr[SHM_ADDR_LEN]; /**< struct shm_addr of the sender */
+	uint8_t to[8];              /**< iface_id of the receiver, little-endian */
+	/** address and value of a random word in the sender's memory; 0 = no native access */
+	uint64_t word_at, word;
 	char text[128];
 };
 static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
@@ -91,7 +93,7 @@ struct shm_ep;
 struct shm_fd {
 	int fd;
 	struct shm_ep *lane_ep; /* NULL: the listening socket, or the inbox */
-	bool is_process;        /* readable when the peer's process has ended */
+	bool is_process;        /* fd is a pidfd: readable when the peer's process has ended */
 };
 
 struct shm_native;
@@ -114,9 +116,9 @@ struct shm_ep {
 	bool peer_fences; /* the peer's arm() has no membarrier() */
 	bool starved;     /* a send found the ring full since the last arm() */
 	uint16_t first_comp, num_comps;
-	int status;     /* of sends, once it is dead */
+	int status;     /* of the attempt to connect; SHM_DEAD: what sends return */
 	pid_t pid;      /* 0 = unknown: it is in another PID namespace */
-	uint64_t since; /* start of connecting */
+	uint64_t since; /* ns: begin of the connect timeout; 0 = the next progress() sets it */
 	struct shm_segment *segment;
 	const struct shm_reg_table *regs; /* the peer's; NULL = none */
 	STAILQ_HEAD(, shm_native) natives;

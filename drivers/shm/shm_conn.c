@@ -168,7 +168,7 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 	lane_bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
 	lane_ep->destroyed = lane_ep->destroyed || !known;
 	if (was_up)
-		shm_complete(lane_ep); /* messages that it had taken are delivered */
+		shm_complete(lane_ep); /* messages that the peer had taken are delivered */
 	shm_cancel(lane_ep, lane_ep->status);
 	if (!known || lane_ep->destroyed)
 		return;
