@@ -64,7 +64,7 @@ static void lane_flushed(struct weft_lane_comp *base, int status)
 		weft_ep_timer_at(c->ep, 0);
 }
 
-/* @return true when its flush has ended */
+/* @return true when the flush of lane @p n has ended */
 static bool flush_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct closing_comp *c = &ep->closing->lanes[n];
@@ -83,7 +83,7 @@ static bool flush_lane(struct weft_ep *ep, unsigned int n)
 		weft_ep_timer_at(ep, 0);
 		return false;
 	}
-	c->done = true; /* idle; or failed, which an event reports */
+	c->done = true; /* the lane is idle, or has failed, which an event reports */
 	return true;
 }
 

@@ -47,7 +47,7 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 		.src_ep = ref_of(ep),
 		.dst_ep = ep->remote,
 		.src_secret = weft_put64(ep->secret),
-		/* Its endpoint's secret, or the one in its address until the peer has sent that. */
+		/* First messages: the secret in the peer's address; others: its endpoint's. */
 		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ || type == WEFT_WIREUP_WHO
 						 ? ep->wireup->remote.secret
 						 : ep->remote_secret),

@@ -32,7 +32,7 @@ struct weft_wireup_msg {
 	float bcopy_bw; /* bytes/s; 0 = not in the message */
 	bool have_next_sn;
 	uint32_t next_sn; /* with ESTALE: a number that is free at the sender */
-	/* Addresses of the sender's ends of lanes; len 0 = none. The lane is in `lanes`. */
+	/* Addresses of the sender's ends: of `lanes`, or of LANE_LINK's lane. len 0 = none. */
 	struct {
 		const uint8_t *bytes;
 		uint8_t len;
@@ -64,12 +64,12 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 
 /** A message that is being assembled from its pieces. */
 struct weft_partial {
-	TAILQ_ENTRY(weft_partial) entry; /* of its host's */
+	TAILQ_ENTRY(weft_partial) entry; /* in host->partials */
 	struct weft_partial_host *host;
 	struct weft_lane_ep *lane_ep;
 	struct weft_wire_wireup head; /* of its first piece */
 	size_t total, got;
-	uint8_t have[WEFT_WIREUP_MAX / 8]; /* bit per byte */
+	uint8_t have[WEFT_WIREUP_MAX / 8]; /* bit b: byte b of data has arrived */
 	uint8_t data[];
 };
 

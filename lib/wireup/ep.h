@@ -27,7 +27,10 @@ void weft_ep_close_now(struct weft_ep *ep);
  * otherwise it ends, and so does its close, with 0.
  */
 void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
-/** A lane in use has failed: so does the ep, unless it is closing and all is delivered. */
+/**
+ * A lane in use has failed. The ep fails, too, unless it is closing, all its messages are delivered
+ * and @p status is -ECONNRESET: then it ends as in weft_ep_remote_closed().
+ */
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
 /** Endpoint of a reference in a peer's message, or NULL. */
 struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);

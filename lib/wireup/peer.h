@@ -86,8 +86,8 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
 /* ------------------------------------------------------------------ unclaimed endpoints */
 
 /*
- * Endpoints that peers have made and the program has not claimed, and connections without an
- * endpoint: what a host gets before the program wants anything of it.
+  * Endpoints that peers have made and the program has not claimed, and connections without an
+ * endpoint. Any host can make them, so their number is limited.
  */
 
 struct weft_ep;

@@ -419,7 +419,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/* Log that lane @p n has smaller messages than its like: by the other end, or the path. */
+/* Log that lane @p n has smaller messages than a comparable lane, by its far end or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;

@@ -120,7 +120,7 @@ struct weft_wireup {
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
 	enum weft_attach_state attach[WEFT_MAX_LANES];
 	uint64_t attach_deadline;
-	unsigned int renumbered; /* times that the peer had used our number already */
+	unsigned int renumbered; /* REQs refused because their number had been used before */
 	/* the message that is repeated */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
@@ -160,7 +160,7 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 /* ------------------------------------------------------------------ lanes that die */
 
 enum weft_lane_life {
-	WEFT_LANE_USED,      /* or not attached yet */
+	WEFT_LANE_USED,      /* carries messages, or is not attached yet */
 	WEFT_LANE_SUSPECTED, /* it may be dead: check whether another lane is alive */
 	WEFT_LANE_CLOSING,   /* stopped here; the peer's receive state is not known */
 	WEFT_LANE_GONE,      /* this end has the peer's receive state; no connection */
@@ -173,10 +173,10 @@ struct weft_failover_lane {
 	uint64_t seen, alive_at;     /* ep_seen() at the last check; time of its last change */
 	uint64_t since;              /* when it became suspect, stopped or gone */
 	uint64_t look_at;            /* time of the next step; UINT64_MAX = none */
-	uint32_t queued;             /* of the lane_ep, when it became suspect */
+	uint32_t queued;             /* lane_ep->queued (bytes) when the lane became suspect */
 	struct weft_select_lane map; /* its numbers, on which both ends agreed */
 	uint32_t set;                /* WEFT_LANE_F_BW_SET, _LAT_SET of either end */
-	uint16_t epoch;              /* of the connection: in every message about it */
+	uint16_t epoch;              /* number of the lane's connection: failover.h */
 	uint16_t state_len;          /* of our final receive state; 0 = it was never stopped */
 	uint8_t life;                /* enum weft_lane_life */
 	/* number of checks in which another lane was alive, and in which none was */
