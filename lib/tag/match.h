@@ -76,7 +76,7 @@ struct weft_match_msg {
 	TAILQ_ENTRY(weft_match_msg) pair_link; /**< (tag, source) */
 	TAILQ_ENTRY(weft_match_msg) arrival_link;
 	TAILQ_ENTRY(weft_match_msg) source_link;
-	struct weft_match_node *nodes; /**< in the indexes; NULL when it is added */
+	struct weft_match_node *nodes; /**< its entries in indexes; NULL = none */
 };
 
 TAILQ_HEAD(weft_match_msgs, weft_match_msg);
@@ -86,9 +86,9 @@ struct weft_match_source {
 	uint64_t key;                  /**< hashed; differs from source to source */
 	struct weft_match_recvs recvs; /**< all receives from this source only */
 	struct weft_match_msgs msgs;   /**< messages from this source, in arrival order */
-	/*
-	 * receives from this source only, with the full mask and with others: from any of its
-	 * channels; from one of them
+				       /*
+	 * Number of receives that name this source: num_ those from any of its channels, from_
+	 * those from one channel; _exact those with the full mask, _wild those with another.
 	 */
 	uint32_t num_exact, num_wild;
 	uint32_t from_exact, from_wild;
@@ -102,7 +102,7 @@ struct weft_match_seen {
 	const struct weft_match_source *source; /**< searched for; NULL = any */
 	struct weft_match_chan chan;
 	uint64_t tag, mask;
-	/** no message up to this one matches; NULL = the entry is free */
+	/** no message up to this one, in arrival order, matches; NULL = the entry is free */
 	struct weft_match_msg *last;
 };
 
@@ -130,7 +130,7 @@ SLIST_HEAD(weft_match_same, weft_match_mask);
 /** The most idle masks stored: a mask that comes and goes with each receive costs no allocation. */
 #define WEFT_MATCH_MASKS_IDLE 16
 
-/** The most masks of searches with an index; with and without a source they count as two. */
+/** Most indexes. A mask may have two: for searches with a source, and without. */
 #define WEFT_MATCH_INDEXES 8
 /** A search that had to compare more messages makes an index. */
 #define WEFT_MATCH_MANY 64
@@ -152,20 +152,20 @@ struct weft_match {
 	struct weft_match_msgs *pair_table;
 	uint64_t multiplier; /**< odd and secret */
 	unsigned int bits;   /**< each table has 2^bits buckets */
-	uint64_t order;      /**< of the next receive */
+	uint64_t order;      /**< order of the next receive to be posted */
 	uint64_t next_key;
 	size_t num_exact;           /**< full-mask receives without a source */
 	size_t num_wild;            /**< other receives without a source */
-	size_t num_recvs, num_msgs; /**< all */
+	size_t num_recvs, num_msgs; /**< all posted receives; all messages */
 	/** number of receives or messages at which the tables should grow */
 	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
 	uint64_t looks;     /**< receives with wildcards that messages were compared with */
 	uint64_t msg_looks; /**< messages that searches with wildcards were compared with */
 	uint32_t num_seen;  /**< entries of seen[] in use */
-	uint32_t next_seen; /**< and the next one to be replaced */
+	uint32_t next_seen; /**< modulo WEFT_MATCH_SEEN: entry of seen[] that is replaced next */
 	struct weft_match_seen seen[WEFT_MATCH_SEEN];
-	uint64_t searches; /**< with wildcards */
+	uint64_t searches; /**< number of searches with wildcards */
 	uint32_t num_index;
 	struct weft_match_index index[WEFT_MATCH_INDEXES];
 	size_t any;                        /**< bucket at which weft_match_any_recv() continues */
@@ -174,7 +174,7 @@ struct weft_match {
 	struct weft_match_same *mask_table;
 	TAILQ_HEAD(, weft_match_mask) idle;
 	uint32_t num_used;  /**< masks with receives */
-	uint32_t num_masks; /**< and masks with or without receives */
+	uint32_t num_masks; /**< masks in the table: num_used and idle ones */
 	uint32_t num_idle;
 	/** the table of masks has 2^bits buckets, `used` the same number of entries */
 	unsigned int mask_bits;

@@ -32,10 +32,11 @@ struct weft_tag_worker {
 	struct weft_msg_worker *mw;
 	TAILQ_HEAD(, weft_tag) drain; /* endpoints with messages that are in sequence now */
 	struct weft_message_pool messages;
-	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
-	struct weft_table sources;       /* by id */
-	struct weft_tag_source *found;   /* the source found last, or NULL */
-	uint32_t sources_kept;           /* number of sources after the last sweep */
+	/* complete messages that a probe took; they have no endpoint any more */
+	struct weft_message_list probed;
+	struct weft_table sources;     /* by id */
+	struct weft_tag_source *found; /* the source found last, or NULL */
+	uint32_t sources_kept;         /* number of sources after the last sweep */
 	uint64_t seed; /* random: makes collisions in the tables by sequence unpredictable */
 };
 
@@ -47,7 +48,7 @@ struct weft_tag {
 	bool draining;                   /* in the worker's list */
 	struct weft_table open;          /* incomplete or AHEAD messages */
 	struct weft_requests active;     /* matched receives with incomplete messages */
-	struct weft_message_list probed; /* complete and taken out by a probe */
+	struct weft_message_list probed; /* complete messages that a probe took */
 	TAILQ_ENTRY(weft_tag) drain_link;
 	struct weft_msg_ep *me;
 };

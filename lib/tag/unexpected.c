@@ -408,7 +408,7 @@ void weft_rx_queue(struct weft_message *msg)
  * when the table has twice the entries that the last check left, so that messages need no counter.
  */
 
-#define SWEEP_LEAST 16u /* sources, before unused ones are looked for */
+#define SWEEP_LEAST 16u /* with fewer sources, unused ones are not searched */
 
 static void source_drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {

@@ -30,7 +30,7 @@ struct weft_tag_worker;
 
 #define WEFT_MSG_IMM (1u << 8)      /**< it has immediate data */
 #define WEFT_MSG_BOUND (1u << 9)    /**< a receive has it, with its channels and immediate data */
-#define WEFT_MSG_SPILLED (1u << 10) /**< stored beyond its peer's credit, and counted in bytes */
+#define WEFT_MSG_SPILLED (1u << 10) /**< its credit is free; its bytes count in WEFT_UNEXP_MEMORY */
 
 /**
  * A message between its first piece and its end. A message of one piece for which a receive was
@@ -62,7 +62,7 @@ struct weft_message {
 		struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
 		uint64_t source_id;        /* id of the sending worker, when the endpoint is gone */
 	};
-	/* status, when its sender or endpoint has failed or this end was closed: no more pieces */
+	/* negative status: sender or endpoint has failed, or this end was closed; no more pieces */
 	int16_t error;
 	uint16_t flags;
 	uint8_t slot; /* size class of its memory; a small payload follows */
