@@ -461,8 +461,8 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t paylo
  *
  *	data/get    lanes with native reads read, the other lanes pull; PULL needs no key
  *	data/pull   all bytes are requested piece by piece, over all lanes
- *	data/put    RTR with keys: the sender writes, and sends over lanes that cannot write
- *	data/am     RTR: the sender sends
+  * data/put    RTR with keys: the sender writes; lanes that cannot write carry DATA
+ * data/am     RTR without keys: the sender sends DATA
  */
 
 const struct weft_proto weft_proto_data_get = {

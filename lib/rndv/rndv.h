@@ -27,7 +27,7 @@
  *   worker, so the receiver controls the load, however many peers send to it;
  * - put: RTR with keys. The sender writes and reports it (PUT_DONE); over lanes that cannot write
  *   it sends DATA;
- * - am: RTR, the sender sends DATA as its lanes accept it.
+  * - am: RTR without keys. The sender sends DATA as its lanes accept it.
  *
  * With each of them ATS ends the request at the sender.
  */
@@ -76,7 +76,7 @@ struct weft_rndv_port;
 
 #define WEFT_PULL_SLACK_FIRST 16000u     /**< ns; slack at first, + half of the round trip */
 #define WEFT_PULL_SLACK_MIN 2000u        /**< ns; least slack */
-#define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack */
+#define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack; on long paths slack_most() */
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
 #define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
 #define WEFT_PULL_LOW 8000000u  /**< ns; after this time with the greatest slack the rate falls */
@@ -87,7 +87,7 @@ struct weft_rndv_port;
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without those that are late */
-	uint64_t window; /**< bytes that may be outstanding: rate * (rtt + slack) */
+	uint64_t window; /**< bytes that may be outstanding: set_window() */
 	uint32_t users;  /**< lanes that have bytes outstanding, and are not late */
 	uint32_t rtt;    /**< shortest round trip, ns; 0 = unknown */
 	uint32_t trip;   /**< mean of the present round trips of its lanes, ns; 0 = unknown */
@@ -295,7 +295,7 @@ struct weft_pull_range {
 	uint64_t given; /**< time of the request, ns */
 	uint8_t lane;
 	bool native; /**< a native read; else a PULL */
-	bool late;   /**< was late: does not count in `out` of its port and its lane any more */
+	bool late;   /**< found late: not counted in `out` of its port and its lane */
 };
 
 /** Receiver: a message whose data is being transferred. */

@@ -98,7 +98,7 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
-	/* Only requests of messages get such replies. */
+	/* Only rendezvous and synchronous sends wait for PULL, RTR, ATS or SYNC_ACK. */
 	if (req && req->me == me && (req->flags & WEFT_REQ_WAIT_ACK) &&
 	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_SYNC)))
 		return req;
@@ -282,7 +282,7 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 		}
 		p->offset += (size_t)rc;
 		if (req->send.end == 0)
-			/* for weft_request_query(); RTR maintains it by itself */
+			/* for weft_request_query(); after RTR, weft_stripe() counts it */
 			req->send.offset += (size_t)rc;
 		if (p->offset == p->end) {
 			STAILQ_REMOVE_HEAD(&me->rndv->lanes[lane].pulls, link);
