@@ -192,7 +192,7 @@ struct weft_request_ops {
 #define WEFT_REQ_PARKED (1u << 20) /**< send: in me->parked */
 /** send: withdrawn; the receiver's reply decides whether a receive was first */
 #define WEFT_REQ_CANCEL (1u << 17)
-#define WEFT_REQ_OWN_MEM (1u << 24) /**< send: its registration was made on the fly */
+#define WEFT_REQ_OWN_MEM (1u << 24) /**< send: the library made its registration */
 #define WEFT_REQ_KEYS \
 	(1u << 19) /**< send: the peer has keys (send.offered), and has not sent ATS */
 #define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is the user's, for this call only */
@@ -242,7 +242,8 @@ struct weft_request {
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
 	struct weft_ext ext;
-	TAILQ_ENTRY(weft_request) link; /* in the queue that its flags name, LATER's, or free */
+	TAILQ_ENTRY(weft_request)
+	link; /* in the queue that its flags name, or among free requests */
 	union {
 		struct {
 			TAILQ_ENTRY(weft_request) ops_link; /* in order of the calls */
@@ -254,12 +255,12 @@ struct weft_request {
 			void *inject;
 			struct weft_lane_comp comp; /* of every zcopy piece and flush */
 			uint32_t zcopies; /* completions to come: zcopy pieces, natives, flushes */
-			/* requested by the receiver, and not handed to a lane yet */
+			/* number of the receiver's PULLs that are not handed to a lane in full */
 			uint32_t pulls;
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
-			uint32_t unflushed;        /* lanes that had no room for a flush */
-			size_t offset, end;        /* next byte to hand over, and the end */
+			uint32_t unflushed; /* mask of the lanes that had no room for a flush */
+			size_t offset, end; /* next byte to hand over, and the end */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 			union {
 				uint64_t own[WEFT_REQ_SEND_OWN / 8]; /* module's */
@@ -458,7 +459,7 @@ enum weft_stall {
 
 /** Times of a worker. All are ns of its progress calls. */
 struct weft_stalls {
-	uint64_t at; /**< up to here time is accounted */
+	uint64_t at; /**< time of the last weft_stall_progress(): time is accounted up to it */
 	/** Number of endpoints (RECEIVE: messages) in each state now; and the sum of all. */
 	uint32_t num[WEFT_STALLS], all;
 	uint64_t ns[WEFT_STALLS]; /**< time in which num[] of a state was not 0 */

@@ -182,12 +182,12 @@ enum weft_dir { WEFT_DIR_TX, WEFT_DIR_RX };
 struct weft_lane_load {
 	/** bytes given that are not done; messages in flight are in lane_ep->queued */
 	uint64_t out;
-	uint64_t window;     /**< the most that may be outstanding */
+	uint64_t window;     /**< bytes that may be outstanding */
 	uint64_t since;      /**< time when the lane last got bytes while out was 0, ns */
 	uint64_t moved;      /**< time when bytes were done last, at least `since`, ns */
 	float per_byte;      /**< s, by the measured rate */
 	float latency;       /**< s, one way, as configured or measured at connect */
-	uint32_t min_rtt_ns; /**< 0 = unknown */
+	uint32_t min_rtt_ns; /**< least round trip; 0 = unknown */
 	uint32_t trip_ns;    /**< round trip that requests take now; 0 = unknown */
 	bool full;           /**< messages wait for room: their acknowledgements are counted, too */
 	struct weft_rate rate;
@@ -256,13 +256,13 @@ struct weft_ctl {
 /** The fields of a lane that striping reads. */
 struct weft_msg_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = not usable */
-	uint32_t max_short;           /* header + payload, 0 = cannot */
+	uint32_t max_short;           /* bytes, header and payload; 0 = no short sends */
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
 	uint32_t max_zcopy_hdr;
 	uint32_t min_zcopy; /* shorter messages are copied */
-	uint32_t max_get;   /* native read and write, 0 = cannot */
-	uint32_t max_put;
+	uint32_t max_get;   /* bytes of a native read; 0 = the lane has none */
+	uint32_t max_put;   /* bytes of a native write; 0 = the lane has none */
 	uint32_t align;
 	uint16_t max_iov;
 	bool zcopy_any;       /* zcopy of memory that is not registered */
@@ -298,7 +298,7 @@ struct weft_msg_ep {
 	struct weft_seq_window rx_seq;
 	/* messages that take a message credit, in total: received, allowed, advertised; window */
 	uint32_t rx_small, rx_small_allowed, rx_small_advertised, rx_small_window;
-	uint64_t rx_used;       /* bytes of eager messages of which some have come, in total */
+	uint64_t rx_used; /* total length of the eager messages beyond WEFT_EAGER_FREE that began */
 	uint64_t rx_allowed;    /* total of bytes that may be advertised: window + bytes matched */
 	uint64_t rx_advertised; /* total of bytes that was advertised last */
 	uint64_t rx_window;     /* bytes */
@@ -321,7 +321,8 @@ struct weft_msg_ep {
 	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
 	/* messages shorter than this are copied whole, and may need no request; 0 = none */
 	size_t copied_end;
-	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
+	/* bytes of eager messages beyond WEFT_EAGER_FREE, in total: sent; allowed by the peer */
+	uint64_t tx_used, tx_credit;
 	/* the peer's window, or the most that it ever allowed at a time */
 	uint64_t tx_window;
 	struct weft_requests pending; /* not begun, or handed over in part: in order */
@@ -399,8 +400,8 @@ struct weft_msg_conf {
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece;
-	size_t rndv_window; /* bytes requested per lane */
-	size_t rndv_limit;  /* bytes requested per worker */
+	size_t rndv_window; /* most bytes requested over one lane that have not come */
+	size_t rndv_limit;  /* most bytes requested by the worker that have not come */
 	uint32_t rma_max_gets;
 	bool zcopy;
 	bool atomic_device; /* only lanes execute atomics */

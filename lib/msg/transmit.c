@@ -19,7 +19,7 @@ struct pack_arg {
 	size_t hdr_len;
 	struct weft_dt *dt;
 	size_t off, len;
-	int err; /* the user's error, not the lane's */
+	int err; /* error of the user's pack callback; 0 = none */
 };
 
 static ssize_t pack_piece(void *dst, size_t max, void *arg)
