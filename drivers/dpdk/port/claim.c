@@ -34,8 +34,8 @@ enum weft_claim_held {
 	WEFT_HELD_FREE, /* no owner is known */
 	/* bound without a listener: a claim that begins, or an unrelated socket */
 	WEFT_HELD_SILENT,
-	WEFT_HELD_UNTRUSTED, /* by a user that is neither root nor this user */
-	WEFT_HELD,           /* by a process that is alive */
+	WEFT_HELD_UNTRUSTED, /* a user that is neither root nor this user has the name */
+	WEFT_HELD,           /* a process that is alive has the name */
 	WEFT_HELD_ENDING,    /* its process is ending: the kernel closes its files */
 	WEFT_HELD_INHERITED, /* its process has ended, and another one has the descriptor */
 };

@@ -40,7 +40,7 @@ struct weft_claim_owner {
 	int pid;           /**< 0 = not known */
 	unsigned int uid;  /**< #WEFT_CLAIM_NO_UID = not known */
 	bool in_container; /**< its PID namespace is not visible to this process */
-	char name[32];     /**< of the process, printable; "" = not known */
+	char name[32];     /**< name of the process, printable; "" = not known */
 };
 
 /**
@@ -90,9 +90,9 @@ struct weft_device {
 
 /** Names that are held, or the reason why they are not. */
 struct weft_device_claim {
-	int *fds; /**< by malloc() */
+	int *fds; /**< descriptors that hold the names; from malloc() */
 	unsigned int num;
-	struct weft_claim_owner owner; /**< of the name that could not be claimed */
+	struct weft_claim_owner owner; /**< owner of the name that could not be claimed */
 	char what[160];                /**< the last name: "queue 2 of kernel interface eth1" */
 };
 

@@ -33,7 +33,7 @@
 
 /* An Ethernet frame of MTU 9000: the default of a memory port. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
-#define MTU_LEAST 1280u /* of lanes */
+#define MTU_LEAST 1280u /* least IP MTU of a lane, in bytes */
 
 /* ---- device arguments ----------------------------------------------------------------------- */
 

@@ -712,7 +712,7 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 
 /* ---- ports of programs that forward frames -------------------------------------------------- */
 
-#define MTU_LEAST 1280 /* of lanes; a shorter MTU of a program limits its frames, not its ports */
+#define MTU_LEAST 1280 /* least MTU of a lane; a program's shorter MTU does not limit its ports */
 
 static int find_device(struct weft_port_dev *d, uint16_t port, const struct weft_port_opts *o,
 		       char *why, size_t why_len)

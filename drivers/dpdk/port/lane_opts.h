@@ -52,7 +52,7 @@ struct weft_lane_opts {
 	int8_t role;       /**< enum weft_memif_role; -1 = not given */
 	uint8_t rsize;     /**< log2 of the entries of a ring, 1..14 */
 	uint16_t bsize;    /**< bytes of a buffer */
-	uint32_t id;       /**< of the connection */
+	uint32_t id;       /**< id of the memif connection */
 	uint8_t num_neigh; /**< entries of neigh in use */
 	struct weft_lane_neigh neigh[WEFT_LANE_NEIGH_MAX];
 };

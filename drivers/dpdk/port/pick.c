@@ -31,8 +31,8 @@ struct candidate {
 	const char *args; /* of --vdev */
 	bool vdev;
 	bool near;
-	bool matches;        /* a pattern */
-	bool taken;          /* by this process */
+	bool matches;        /* a pattern of WEFT_PORTS fits its name */
+	bool taken;          /* this process has claimed it */
 	int word, num_words; /* its position among the EAL's words; num_words 0 = not there */
 };
 

@@ -44,7 +44,7 @@
 /** The limits of a port, as found before it is configured. */
 struct weft_port_limits {
 	uint32_t frame_max;     /**< largest frame (no FCS) that passes */
-	uint32_t frame_default; /**< when the user requests no size */
+	uint32_t frame_default; /**< frame size if the user requests none */
 	/** the remedy when frame_max is too small; the end of a sentence */
 	const char *frame_hint;
 	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
@@ -153,8 +153,8 @@ struct weft_port_dev {
 	uint16_t num_queues;
 	uint16_t open_queues;
 	uint16_t base_udp_port;
-	uint32_t ip;      /* of all its workers, host order; 0 = link-local */
-	uint16_t vlan_id; /* of all its workers */
+	uint32_t ip;      /* IPv4 address of all its workers, host order; 0 = link-local */
+	uint16_t vlan_id; /* VLAN of all its workers */
 	bool vlan;
 	bool started;
 	bool timers;       /* started by port/event.c */
@@ -185,13 +185,13 @@ struct weft_port {
 	uint16_t port_id;
 	uint16_t queue;
 	bool link_up;                /* as last reported to the owner */
-	uint32_t life_seen;          /* of *dev->life */
+	uint32_t life_seen;          /* *dev->life at the last look() of the owner */
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
 	/* Packet socket only: see port/kernel.c. */
 	bool tail;           /* frames may wait in the ring for another send() */
 	uint32_t sock_used;  /* bytes charged to the socket */
-	uint32_t sock_limit; /* the most for sock_used */
+	uint32_t sock_limit; /* bytes: largest sock_used */
 	uint32_t unproven;   /* frames given since the kernel is known to have taken all */
 	uint32_t unproven_max;
 	bool stuck; /* the kernel did not take frames that it was given */

@@ -114,11 +114,11 @@ struct weft_switch_grant {
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none: a link-local address of the MAC */
 	uint8_t prefix;
-	uint8_t log2_ring; /**< memif's rsize */
+	uint8_t log2_ring; /**< log2 of the entries of a memif ring */
 	uint8_t mac[6];
-	uint32_t bsize;   /**< memif's */
-	char socket[108]; /**< memif's; its id is the port's number */
-	char secret[24];  /**< memif's */
+	uint32_t bsize;   /**< bytes of a memif buffer */
+	char socket[108]; /**< path of the memif socket; the connection's id is `port` */
+	char secret[24];  /**< secret of the memif connection */
 	char text[256];
 };
 

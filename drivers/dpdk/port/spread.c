@@ -15,8 +15,8 @@
 
 /* ---- hints about networks ------------------------------------------------------------------- */
 
-#define FLOW 5000u   /* Mb/s */
-#define GROUP 10000u /* in a cluster placement group */
+#define FLOW 5000u   /* Mb/s that AWS allows one flow */
+#define GROUP 10000u /* Mb/s of one flow in a cluster placement group */
 #define PATHS_MAX 16u
 #define MTU 9001
 

@@ -30,7 +30,7 @@
 /* Mapped and registered; start and end are on page boundaries. */
 struct area {
 	uintptr_t start, end;
-	struct rte_device *dev; /* of the open port that it is mapped for; NULL: not mapped */
+	struct rte_device *dev; /* device through which it is mapped; NULL: it is not mapped */
 	uint32_t refs;
 	bool stuck; /* it could not be unmapped: no other memory may be mapped there */
 };

@@ -41,11 +41,11 @@ struct rte_eth_txconf;
 #define WEFT_DMA_AREAS 64u
 
 struct weft_dma_stats {
-	unsigned int areas; /**< now */
-	uint64_t bytes;     /**< now */
+	unsigned int areas; /**< areas registered now */
+	uint64_t bytes;     /**< bytes of these areas */
 	uint64_t mapped, unmapped;
 	uint64_t no_room; /**< registrations refused since there were too many areas */
-	uint64_t failed;  /**< refused by the EAL or the IOMMU */
+	uint64_t failed;  /**< registrations that the EAL or the IOMMU refused */
 };
 
 /** A port is opened: find out what @p dev can reach, by mapping a page of its own. */
