@@ -102,8 +102,8 @@ enum roce_slot_kind {
 /** One request on a send queue. */
 struct roce_slot {
 	struct roce_chan *chan;
-	struct weft_lane_comp *comp; /* of an operation on remote memory */
-	uint64_t *result;            /* of an atomic */
+	struct weft_lane_comp *comp; /* completion of an operation on remote memory */
+	uint64_t *result;            /* where the result of an atomic goes */
 	uint32_t at;                 /* number of the request on its queue pair */
 	uint32_t sent;               /* SEND: messages sent, this one included */
 	uint32_t bytes;
@@ -115,8 +115,8 @@ struct roce_slot {
  * returns them to be sent over others. They are in its place, in a buffer, or in the user's memory.
  */
 struct roce_unacked {
-	struct weft_lane_comp *comp; /* zero copy */
-	struct roce_buf *buf;        /* bcopy */
+	struct weft_lane_comp *comp; /* completion of a zero-copy message, else NULL */
+	struct roce_buf *buf;        /* buffer of a packed message, else NULL */
 	uint32_t bytes;
 	uint8_t id;
 	uint8_t hdr_len, iovcnt; /* zero copy; the iov follows the header in the place */
@@ -144,7 +144,7 @@ struct roce_chan {
 	bool bye;      /* BYE of the peer has arrived */
 	bool bye_sent; /* our BYE was posted */
 	bool last_wqe; /* in the error state, and all its receives are in the completion queue */
-	uint64_t last_wqe_at; /* iface->empties at that time */
+	uint64_t last_wqe_at; /* iface->empties when last_wqe was set */
 	uint64_t last_rx_at;  /* ns: last evidence that the peer's process lives */
 	bool received;        /* at least one message, count or acknowledgement has arrived */
 	bool abandoned;       /* completions may still come: its memory stays until the end */
@@ -233,7 +233,7 @@ struct roce_iface {
 	struct weft_roce_opts opts;
 	struct weft_roce_gid gid;
 	char gid_why[96], netdev[64];
-	uint8_t mtu; /* IBTA code */
+	uint8_t mtu; /* path MTU, as IBTA code */
 	bool failing;
 	bool gid_gone;         /* the address was removed: no new lanes until it returns */
 	bool reports_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
@@ -262,8 +262,8 @@ struct roce_iface {
 	struct roce_pool rx_pool;
 	uint32_t rx_total; /* buffers at most */
 	uint32_t promised; /* sum of the queue pairs' windows, and one more (BYE) for each */
-	uint32_t posted;   /* in the shared queue */
-	uint32_t kept;     /* by the protocol layer */
+	uint32_t posted;   /* buffers in the shared receive queue */
+	uint32_t kept;     /* buffers that the protocol layer keeps */
 	struct roce_pool tx_pool, ring_pool;
 	struct weft_mpool flush_pool;
 	struct roce_qpns *by_qpn[4096];

@@ -24,7 +24,7 @@
 struct roce_event {
 	STAILQ_ENTRY(roce_event) link;
 	enum ibv_event_type type;
-	uint32_t qpn; /* of a queue pair */
+	uint32_t qpn; /* number of the queue pair, for an event of one */
 	/* completion queue or shared receive queue: to be compared, never followed */
 	const void *queue;
 };
@@ -58,7 +58,7 @@ struct roce_dev {
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
 	double reg_cost, reg_growth;
-	pthread_mutex_t lock; /* watches, jobs */
+	pthread_mutex_t lock; /* protects watches and jobs */
 	LIST_HEAD(, roce_watch) watches;
 	pthread_t threads[ROCE_THREADS];
 	unsigned int num_threads;
@@ -180,7 +180,7 @@ struct roce_buf {
 struct roce_pool {
 	struct roce_dev *dev;
 	struct roce_buf *free;
-	size_t size; /* of data */
+	size_t size; /* bytes of data of an object */
 	size_t total, in_use, max;
 	uint32_t skip, skip_next; /* requests to grow that are not tried, after one that failed */
 	struct roce_chunk *chunks;

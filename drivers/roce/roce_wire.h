@@ -292,7 +292,7 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
 struct weft_roce_silence {
 	uint64_t until;      /**< end of this period */
 	uint64_t longest[2]; /**< wait for a completion: in this period, in the previous one */
-	uint64_t ns, bytes;  /**< of the rate that is being measured */
+	uint64_t ns, bytes;  /**< time and bytes of the measurement of a rate in progress */
 	uint64_t
 		ns_per_mib[2]; /**< slowest rate of this period, of the previous one; 0 = unknown */
 	uint32_t answers;

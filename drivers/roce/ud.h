@@ -40,12 +40,12 @@
 /* RETRYs use at most UD_TX - UD_TX_KEPT of the requests: senders cause RETRYs without limit */
 #define UD_TX_KEPT 64
 #define UD_PASSIVE_MAX 1024       /* connections that peers have begun */
-#define UD_PASSIVE_SHARE 512      /* of one host */
+#define UD_PASSIVE_SHARE 512      /* connections that one host has begun, at most */
 #define UD_ASKERS 64              /* hosts to which cookies are sent */
 #define UD_ASKER_NS 1000000000ull /* keep a host's address handle for this time */
-#define UD_IDLE_NS 60000000000ull /* a passive connection without a datagram ends */
+#define UD_IDLE_NS 60000000000ull /* a peer's connection ends after this time without a datagram */
 #define UD_SLOW_NS 20000000       /* between two checks of events, the port and idle connections */
-#define UD_CLOSE_NS 2000000000ull /* close() stops waiting for completions */
+#define UD_CLOSE_NS 2000000000ull /* longest wait of close() for completions */
 #define UD_HOPS 64
 
 enum ud_state { UD_RESOLVING, UD_UP, UD_OVER, UD_DEAD };
