@@ -43,7 +43,7 @@ struct weft_regcache_entry {
 	unsigned int access; /**< WEFT_LANE_ACCESS_*; the remote rights are those of the kind */
 	enum weft_regcache_kind kind;
 	uint32_t refs; /**< operations that use it */
-	bool listed;   /**< in the table: hits are possible */
+	bool listed;   /**< it is in the table: look-ups may find it */
 	TAILQ_ENTRY(weft_regcache_entry)
 	link; /**< lru while listed and idle; garbage when neither */
 };

@@ -130,7 +130,7 @@ static void add_cpu(struct weft_curve *cv, const struct weft_model *m, const str
 /* Times of the drivers' copies at both CPUs, s/byte, and of the lanes that have a wire. */
 struct moved {
 	double send, recv;
-	double wire;  /* busy for one round, s */
+	double wire;  /* s for which the wire is busy in a round */
 	double first; /* single fragments on the wire, s/byte */
 };
 

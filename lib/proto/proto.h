@@ -62,13 +62,13 @@ struct weft_model_lane {
 	double send_overhead; /**< CPU per lane message, s */
 	double recv_overhead;
 	double reg_cost, reg_growth; /**< registration: s, s/byte */
-	size_t max_short;            /**< header + payload, 0 = cannot */
+	size_t max_short;            /**< bytes of header and payload; 0 = no short messages */
 	size_t max_bcopy;
 	size_t max_zcopy;
-	size_t max_zcopy_hdr; /**< the header's part of it */
+	size_t max_zcopy_hdr; /**< bytes of max_zcopy that may be the header */
 	size_t min_zcopy;     /**< shorter messages are copied */
 	unsigned int max_iov;
-	double get_bandwidth;    /**< of native reads, bytes/s; 0 = as in struct weft_lane_attr */
+	double get_bandwidth;    /**< bytes/s of native reads; 0 = as in struct weft_lane_attr */
 	size_t max_get, max_put; /**< longest native remote read and write */
 	unsigned int max_rma_iov;
 	uint64_t features; /**< WEFT_LANE_F_* */
@@ -255,7 +255,7 @@ typedef uint8_t weft_buf;
 enum {
 	WEFT_BUF_CONTIG = 0,
 	WEFT_BUF_IOV_FEW = 2,  /**< up to WEFT_IOV_FEW entries */
-	WEFT_BUF_IOV_SOME = 4, /**< up to WEFT_IOV_SOME */
+	WEFT_BUF_IOV_SOME = 4, /**< up to WEFT_IOV_SOME entries */
 	WEFT_BUF_IOV_MANY = 6,
 	WEFT_BUF_GENERIC = 8,
 	WEFT_BUF_REG = 1, /**< added: the memory is registered */

@@ -542,7 +542,7 @@ struct note {
 	struct weft_table_node by_number;
 	struct weft_ext ext;
 	uint64_t key;
-	uint64_t offset; /* lowest so far */
+	uint64_t offset; /* lowest offset of its messages so far */
 	uint64_t total, came;
 	bool ended;  /* total is the number of bytes sent */
 	bool failed; /* no notification follows */

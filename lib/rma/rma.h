@@ -75,8 +75,8 @@ struct weft_req_rma {
 	bool delivered;             /* WEFT_OP_F_DELIVERED */
 	bool native;                /* executed by native lanes */
 	bool again;                 /* a lane died with a part of it: execute all of it again */
-	uint8_t op, width;          /* atomic */
-	uint8_t type;               /* of an array; 0 = `amo` */
+	uint8_t op, width;          /* atomic: operation; bytes of an element */
+	uint8_t type;               /* element type of an atomic on an array; 0 = a single one */
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: ranges that have come */
@@ -147,7 +147,7 @@ struct weft_rkey {
 	uint64_t remote_id;         /* remote worker */
 	uint64_t key, size;
 	uint32_t rights;
-	uint32_t refs; /* the user, and operations */
+	uint32_t refs; /* references of the user and of operations */
 	uint8_t low;   /* the lowest three bits of the memory's address */
 	/* made from a number: the owner checks everything, until it has sent the rest */
 	bool unknown;
@@ -176,7 +176,7 @@ struct weft_rma {
 	struct weft_requests pending; /* not handed over, in order */
 	struct weft_requests waiting; /* DELIVERED, by the count for which they wait */
 	uint64_t sent, wanted, confirmed;
-	uint64_t half[2];      /* of sent: even, odd */
+	uint64_t half[2];      /* messages of `sent`: in the even half, in the odd half */
 	uint64_t flush_sent;   /* value of sent when the outstanding RMA_FLUSH was sent */
 	uint64_t naks[2];      /* NAKs received: of the even, of the odd half */
 	uint64_t flushed_naks; /* number of NAKs in the last RMA_FLUSHED */
