@@ -210,7 +210,7 @@ typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, siz
 
 /** The key of an endpoint's further connections: ep_export(). In memory of base/secret.h. */
 struct weft_lane_key {
-	const struct weft_lane_ops *ops; /**< of the lane_ep that it is from */
+	const struct weft_lane_ops *ops; /**< operations of the lane_ep that exported the key */
 	uint64_t bytes[16];              /**< the driver's */
 };
 

@@ -100,7 +100,7 @@ struct weft_lane_attr {
 	size_t max_zcopy_hdr;        /**< header part of it */
 	/** bytes of the shortest message that am_zcopy() sends faster than a copy; 0 = any */
 	size_t min_zcopy;
-	unsigned int max_iov; /**< of am_zcopy() */
+	unsigned int max_iov; /**< entries of the iov of one am_zcopy() */
 	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
 	size_t opt_align;
 	size_t frame_size; /**< largest frame on the wire, L2 header included, FCS not */
@@ -108,7 +108,7 @@ struct weft_lane_attr {
 	double get_bandwidth;
 	size_t max_get;           /**< bytes of one get_zcopy() */
 	size_t max_put;           /**< bytes of one put_zcopy() */
-	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */
+	unsigned int max_rma_iov; /**< entries of the iov of get_zcopy() and put_zcopy() */
 	/** bytes of ep_get_address(), <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP */
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */

@@ -652,7 +652,7 @@ struct weft_ep_attr {
 	size_t size;
 	void *user_data;
 	uint64_t remote_id;      /**< remote worker id */
-	const char *remote_name; /**< of the peer's context */
+	const char *remote_name; /**< name of the peer's context */
 	/** 0 connected, WEFT_INPROGRESS connecting, or the error it failed with */
 	int status;
 	unsigned int num_lanes;

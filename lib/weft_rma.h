@@ -221,7 +221,7 @@ struct weft_atomic_params {
 	enum weft_atomic_type type;
 	size_t count;         /**< elements, one after the other; > 0 */
 	const void *operands; /**< `count` of them; must live until the operation ends */
-	const void *compares; /**< for all CSWAP operations and MSWAP; as operands */
+	const void *compares; /**< CSWAP operations and MSWAP: like `operands` */
 };
 
 /**

@@ -43,7 +43,7 @@
 
 struct weft_mpool {
 	void *free;  /* first free object; each holds the next in its first word */
-	size_t size; /* of one object, rounded up to WEFT_MPOOL_ALIGN */
+	size_t size; /* bytes of an object, rounded up to WEFT_MPOOL_ALIGN */
 	size_t in_use;
 	size_t total;      /* objects in all chunks */
 	size_t max;        /* never more objects than this; 0 = no bound */

@@ -46,13 +46,13 @@
 
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */
-	double nominal; /**< bytes/s */
+	double nominal; /**< the rate that the driver states, bytes/s */
 	uint64_t first; /**< time of the first bytes after the start, ns; 0 = none yet */
 	uint64_t last;  /**< time of the last bytes, ns */
 	uint64_t span;  /**< length of the span, ns */
-	uint64_t bytes; /**< in the span */
+	uint64_t bytes; /**< bytes done in the span */
 	uint64_t seen;  /**< when a span confirmed the estimate, or it drifted, ns; 0 = never */
-	bool running;   /**< backlogged */
+	bool running;   /**< bytes are outstanding: a span is being measured */
 	bool limited;   /**< in this span the lane may have waited for work */
 };
 

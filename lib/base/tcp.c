@@ -265,7 +265,7 @@ int weft_tcp_connect(struct weft_tcp_connect *c)
 #define CLIENT_NS 5000000000u
 #define UNREAD_MAX 4096u    /* bytes that a client may send after its greeting */
 #define PAUSE_NS 100000000u /* without accept, after accept failed: no descriptor, no memory */
-#define LINES_MAX 16u       /* of the log: a port scan must not fill it */
+#define LINES_MAX 16u       /* log lines at most: a port scan must not fill the log */
 
 enum place_state { PLACE_FREE, PLACE_READING, PLACE_WRITING, PLACE_LEAVING };
 
@@ -280,7 +280,7 @@ struct place {
 };
 
 struct weft_tcp_server {
-	struct weft_tcp_server_params p; /* its host is the caller's, and unused */
+	struct weft_tcp_server_params p; /* a copy; p.host belongs to the caller and is not used */
 	int fd, accepted;                /* accepted: -1 = none */
 	unsigned int lines;
 	uint64_t accept_at; /* no accept before this time */

@@ -37,7 +37,7 @@ struct weft_address {
 	uint64_t worker_id;
 	uint64_t features; /**< WEFT_FEATURE_* of the context */
 	uint64_t secret;   /**< a peer must know it to connect to the worker */
-	uint64_t host_id;  /**< of the running system; 0 = not known */
+	uint64_t host_id;  /**< number of the running system; 0 = not known */
 	uint8_t major, minor;
 	char name[64];
 	unsigned int num_ifaces;
@@ -107,7 +107,7 @@ struct weft_boot {
 	uint32_t host;   /**< low half of the host's id; 0 = not known */
 	uint8_t major;
 	uint8_t kind;      /**< enum weft_lane_boot_kind of the interface; NONE = no network */
-	uint8_t index;     /**< of it at its worker */
+	uint8_t index;     /**< number of the interface at its worker */
 	uint8_t host_lane; /**< 1 + index of the interface inside the host; 0 = none */
 	struct weft_lane_boot iface;
 };

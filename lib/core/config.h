@@ -127,7 +127,7 @@ enum weft_config_source {
 	WEFT_CONFIG_DEFAULT,
 	WEFT_CONFIG_SYSTEM_FILE, /**< /etc/weft.conf */
 	WEFT_CONFIG_USER_FILE,   /**< weft.conf in XDG_CONFIG_HOME or ~/.config */
-	WEFT_CONFIG_NAMED_FILE,  /**< of WEFT_CONFIG */
+	WEFT_CONFIG_NAMED_FILE,  /**< the file that WEFT_CONFIG names */
 	WEFT_CONFIG_ENVIRONMENT,
 	WEFT_CONFIG_PROGRAM, /**< weft_config_modify() */
 	WEFT_CONFIG_SOURCES
@@ -135,14 +135,15 @@ enum weft_config_source {
 
 struct weft_config_origin {
 	enum weft_config_source source;
-	unsigned int line; /**< in a file */
+	unsigned int line; /**< line of the file; 0 = the source is no file */
 };
 
 /** A configuration that can be changed; weft.h declares it. */
 struct weft_config {
 	struct weft_conf conf;
-	struct weft_config_origin origin[WEFT_OPTIONS_MAX]; /**< of each option */
-	char *files[WEFT_CONFIG_SOURCES];                   /**< malloc()ed; NULL = not read */
+	/** the source of each option's value */
+	struct weft_config_origin origin[WEFT_OPTIONS_MAX];
+	char *files[WEFT_CONFIG_SOURCES]; /**< malloc()ed; NULL = not read */
 };
 
 /** From where weft_config_read() reads. */
@@ -150,7 +151,7 @@ struct weft_config_sources {
 	const char *system_file, *user_file; /**< NULL = none */
 	char *const *environment;            /**< "NAME=value", NULL-terminated */
 	bool secure;                         /**< more rights than the user (AT_SECURE) */
-	struct weft_log_limit *limit;        /**< of warnings */
+	struct weft_log_limit *limit;        /**< limit of the warnings of this reader */
 };
 
 /** weft_config_read() from other sources, for tests. */
@@ -177,7 +178,7 @@ enum weft_option_type {
 struct weft_option {
 	const char *name; /**< without WEFT_ */
 	enum weft_option_type type;
-	size_t offset;     /**< in struct weft_conf */
+	size_t offset;     /**< of its field in struct weft_conf */
 	const char *def;   /**< default, as text */
 	const char *unit;  /**< what a value means, for help: "bytes", "time", ... */
 	const char *words; /**< enum: "udp|ether" */

@@ -50,7 +50,7 @@ bool weft_time_parse(const char *text, double *seconds);
 
 struct weft_config_file {
 	char *text, *rest;
-	unsigned int line; /**< of the last line that was returned */
+	unsigned int line; /**< number of the last line that was returned */
 	bool of_root;      /**< root owns the file */
 };
 

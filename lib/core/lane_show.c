@@ -8,7 +8,7 @@
 #include "core/wire.h"
 #include "core/worker.h"
 
-#define LANES 256u /* of a process; a capture has no more */
+#define LANES 256u /* lanes of a process at most; a capture has no more */
 #define PARTS 36u  /* the record's head, the message's header, and the iov of am_zcopy() */
 
 struct shown {

@@ -90,8 +90,9 @@ struct weft_context {
 	struct weft_config *config;
 	const struct weft_platform *platform;
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
-	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
-	const struct weft_tables *tables;              /* of the layers above: lib/dispatch.c */
+	const struct weft_lane_driver *
+		*drivers_list;            /* `drivers`, if it must be freed; NULL = it is static */
+	const struct weft_tables *tables; /* tables of the layers above: lib/dispatch.c */
 	uint64_t features;
 	pid_t pid; /* of the process that made it; a forked child must not use it */
 	char name[64];
@@ -104,7 +105,7 @@ struct weft_context {
 	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
-	size_t mem_bytes; /* of all mems */
+	size_t mem_bytes; /* bytes of all registrations */
 	struct weft_regcache *regcache;
 	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
 	/** Domains that ifaces of this context have had. The index, the number, never changes. */
@@ -115,7 +116,8 @@ struct weft_context {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;
 		int logged[4]; /* errors of registrations on the fly that have been logged */
-		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
+		/* pauses registrations on the fly; its bytes are mem_bytes */
+		struct weft_backoff backoff;
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* read without the lock */
@@ -139,7 +141,7 @@ struct weft_found_resource {
 /** What a driver found. */
 struct weft_found {
 	bool queried;
-	int num; /* or the error of query() */
+	int num; /* entries of list, or the negative error of query() */
 	struct weft_found_resource *list;
 };
 
@@ -161,10 +163,10 @@ struct weft_mem {
 	 */
 	_Atomic unsigned int access;
 	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
-	bool on_the_fly;            /* for an operation, not by the user */
-	bool key_chosen;            /* by the application: for messages only */
-	uint64_t key;               /* with rights for peers: the key on the wire */
-	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
+	bool on_the_fly;            /* the library made it for an operation */
+	bool key_chosen;            /* the application chose the key: it serves messages only */
+	uint64_t key;               /* key on the wire, if peers have rights */
+	struct weft_mem_slot *slot; /* slot of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
 	struct weft_regcache_entry *cached; /* its entry in the cache; NULL = none */
 	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
@@ -270,8 +272,8 @@ struct weft_iface_link {
 	bool up;
 	bool ended;
 	bool seen;        /* it has been up */
-	bool down_logged; /* the log has a line that it is down */
-	uint64_t since;   /* when it went down, or the iface was opened */
+	bool down_logged; /* the log has a line that the link is down */
+	uint64_t since;   /* ns: when the link went down, or the iface was opened */
 	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
 	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
@@ -282,7 +284,7 @@ struct weft_iface_link {
 	uint64_t lines_until;  /* end of the current period of log lines */
 	/* when to log the number of lines left out; UINT64_MAX = none */
 	uint64_t summary_at;
-	unsigned int lines;      /* of the period */
+	unsigned int lines;      /* lines logged in the present period */
 	unsigned int lost, back; /* lanes lost, and lanes back, that have no line yet */
 };
 
@@ -299,7 +301,7 @@ struct weft_worker {
 	uint64_t handled; /* number of events handled, by any thread: wait.c */
 	struct weft_msg_worker *msg;
 	struct weft_question *question; /* of other threads: answer.h; NULL = there is no socket */
-	struct weft_connects *connects; /* by host and port; NULL = none under way */
+	struct weft_connects *connects; /* weft_ep_connect_to() calls under way; NULL = none */
 	struct weft_lock lock; /* only with multi; callbacks run with it and may call back in */
 	/* set-up */
 	struct weft_context *ctx;
@@ -314,10 +316,10 @@ struct weft_worker {
 	uint32_t ep_table_size;
 	uint32_t next_generation;
 	bool destroying; /* being destroyed: nothing is delivered or accepted any more */
-	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
-	char *resources[WEFT_MAX_IFACES];              /* for which ifaces[] were opened */
+	struct weft_iface_link links[WEFT_MAX_IFACES]; /* state of the link of ifaces[i] */
+	char *resources[WEFT_MAX_IFACES];              /* names with which ifaces[] were opened */
 	struct weft_reason missing; /* interfaces that could not be opened, and why */
-	struct weft_texts texts;    /* of queries of interfaces */
+	struct weft_texts texts;    /* results of queries of interfaces */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
@@ -490,7 +492,7 @@ enum weft_ep_state {
 
 /** One lane of an endpoint: the fields that every fragment reads. */
 struct weft_ep_lane {
-	struct weft_lane_ep *lane_ep; /* NULL = not there */
+	struct weft_lane_ep *lane_ep; /* NULL = there is no connection */
 	/* agreed at wire-up; measured rates are in the message layer (struct weft_msg_lane) */
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */
@@ -551,10 +553,10 @@ struct weft_ep {
 	struct weft_lane_key *lane_key;
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback */
-	struct weft_texts texts; /* of queries */
+	struct weft_texts texts; /* results of queries of the endpoint */
 	/* the host whose quota it uses; NULL = the program has created or claimed it */
 	struct weft_host *host;
-	bool host_busy; /* in host->busy */
+	bool host_busy; /* unclaimed: it is in host->busy, else in host->eps */
 	uint64_t placed_at;
 	uint64_t timer;  /* when weft_conns_timers() must handle this ep; UINT64_MAX = never */
 	int fail_status; /* fail_later(): the status it will fail with; 0 = none */

@@ -45,7 +45,7 @@
 
 /* A lane as the file describes it. */
 struct lane {
-	unsigned int line; /* of its section */
+	unsigned int line; /* line of the section's heading */
 	uint32_t seen;     /* bit per key */
 	bool roce, get, put;
 	double bandwidth, latency, overhead, reg_cost, reg_growth;
