@@ -25,7 +25,7 @@
 
 #define SELF_MSG_MAX (16 * 1024)      /* header + payload */
 #define SELF_MSGS 256                 /* queued and kept together */
-#define SELF_KEEP_MAX (SELF_MSGS / 2) /* with more kept, callbacks must copy */
+#define SELF_KEEP_MAX (SELF_MSGS / 2) /* kept buffers, from which on callbacks must copy */
 #define SELF_ADDR_LEN 8               /* the worker's id */
 
 struct self_msg {

@@ -25,7 +25,7 @@ struct weft_pcapng {
 	int fd;
 	int error; /**< the first write error; nothing is written after it */
 	uint32_t interfaces;
-	uint64_t written; /**< bytes */
+	uint64_t written; /**< bytes written to the file */
 	/** packets that are not in the file, by interface */
 	uint64_t lost[WEFT_PCAPNG_INTERFACES];
 	size_t block; /**< offset of the block that is being made */
@@ -36,12 +36,12 @@ struct weft_pcapng {
 struct weft_pcapng_packet {
 	uint32_t interface;
 	enum weft_pcapng_direction direction;
-	bool damaged;     /**< by its checksum */
+	bool damaged;     /**< its checksum is wrong */
 	uint64_t time_ns; /**< since 1970 */
 	const void *data;
 	uint32_t caplen;  /**< bytes of data */
 	uint32_t len;     /**< original length of the packet */
-	uint64_t dropped; /**< of this interface since its last packet */
+	uint64_t dropped; /**< packets of this interface lost since its last one in the file */
 	const char *comment;
 };
 

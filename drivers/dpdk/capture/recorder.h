@@ -55,7 +55,7 @@ struct weft_recorder {
 	uint64_t mask;
 	struct weft_recorder_slot *slots;
 	/* Not used by the lane's thread. */
-	struct weft_recorder_slot *copy; /**< of the thread that writes the file */
+	struct weft_recorder_slot *copy; /**< for the thread that writes the file */
 	_Atomic uint64_t begin;          /**< head when the lane was opened */
 	atomic_bool open;
 	const struct weft_platform *platform;

@@ -27,7 +27,7 @@
 static_assert(WEFT_ND_MAX >= WEFT_ENCAP_MAX, "room for both");
 
 struct six_head {
-	uint32_t len;  /**< of the headers in front of the rest of the frame */
+	uint32_t len;  /**< bytes of the headers in front of the rest of the frame */
 	uint32_t skip; /**< bytes of the frame whose place they take */
 	uint8_t bytes[WEFT_ND_MAX];
 };

@@ -37,8 +37,8 @@ union weft_farewell_addr {
 /** How a farewell leaves the host. */
 struct weft_farewell_way {
 	uint32_t kind;                     /**< enum weft_farewell_kind */
-	uint32_t if_index;                 /**< of PACKET */
-	union weft_farewell_addr from, to; /**< of UDP */
+	uint32_t if_index;                 /**< WEFT_FAREWELL_PACKET: the interface */
+	union weft_farewell_addr from, to; /**< WEFT_FAREWELL_UDP: the addresses */
 };
 
 /** An entry of the table. The process writes it, its helper reads it. */

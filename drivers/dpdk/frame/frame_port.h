@@ -373,7 +373,7 @@ static inline void weft_in_place_copy(struct rte_mbuf *m)
 struct weft_frame_pools {
 	const char *name;
 	uint32_t frames; /**< buffers of a frame; 0 = by their bytes. Out: the number chosen */
-	uint32_t least;  /**< of frames */
+	uint32_t least;  /**< the port has at least this number of them */
 	bool no_extbuf;  /**< no sends from user memory */
 	uint32_t room;   /**< out: bytes of a buffer */
 };

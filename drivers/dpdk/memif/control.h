@@ -338,7 +338,7 @@ struct weft_mconn {
 	unsigned int num_regions;
 	struct weft_mregion region[WEFT_MRING_REGIONS];
 	struct weft_mring rx, tx;
-	char why[160]; /**< after the end: the reason */
+	char why[160]; /**< the reason for which the connection ended */
 };
 
 void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll);

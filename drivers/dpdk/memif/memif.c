@@ -42,7 +42,7 @@
 /* ms after which a client that has no rings gives way to the next one. */
 #define HALF_OPEN_MS 2000u
 #define BACKLOG 64
-#define SWITCH_MS 100u /* for which opening waits for weft-switch */
+#define SWITCH_MS 100u /* ms for which an open waits for weft-switch */
 
 /*
  * Bytes of a burst of received frames. The engine frees a burst's buffers before the next one, so

@@ -30,7 +30,7 @@ struct weft_mport_opts {
 	uint8_t mac[6];      /**< zeros = a random one */
 	uint16_t mtu;        /**< IP MTU; 0 = by bsize */
 	bool vlan;           /**< frames have a tag */
-	uint32_t frame_size; /**< at most; 0 = by the MTU */
+	uint32_t frame_size; /**< bytes of a frame at most; 0 = by the MTU */
 	uint32_t rx_bufs;    /**< buffers of the pool */
 	bool no_extbuf;      /**< no sends from user memory */
 	char secret[24];

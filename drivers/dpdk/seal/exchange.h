@@ -48,7 +48,7 @@
 struct weft_noise {
 	uint8_t chain[WEFT_HASH_LEN]; /**< the specification's ck */
 	uint8_t hash[WEFT_HASH_LEN];  /**< of all public inputs: the specification's h */
-	uint8_t key[WEFT_HASH_LEN];   /**< of the payload that comes next: k */
+	uint8_t key[WEFT_HASH_LEN];   /**< key of the next payload: the specification's k */
 	uint8_t own[WEFT_X25519_LEN]; /**< our ephemeral secret */
 	uint8_t peer[WEFT_X25519_LEN];
 };
@@ -123,7 +123,7 @@ struct weft_seal_hello {
 
 /** What both ends must have in common; of this end's configuration. */
 struct weft_exchange_conf {
-	uint8_t version; /**< of the lane header */
+	uint8_t version; /**< version in the lane header */
 	enum weft_seal_mode mode;
 	enum weft_exchange_kind kind;
 	uint8_t lane;
@@ -132,14 +132,14 @@ struct weft_exchange_conf {
 /** Keys derived from a job key or from an exported secret. */
 struct weft_exchange_key {
 	uint8_t root[WEFT_HASH_LEN];
-	uint8_t psk[WEFT_HASH_LEN]; /**< of Noise */
-	uint8_t mac[WEFT_HASH_LEN]; /**< of hellos */
+	uint8_t psk[WEFT_HASH_LEN]; /**< the pre-shared key of Noise */
+	uint8_t mac[WEFT_HASH_LEN]; /**< key of the MAC of HELLO */
 	uint8_t id[WEFT_KEY_ID_LEN];
 };
 
 /** Results, the same at both ends. */
 struct weft_exchange_secrets {
-	uint8_t initiator[WEFT_HASH_LEN]; /**< of frames from the initiator */
+	uint8_t initiator[WEFT_HASH_LEN]; /**< secret of frames from the initiator */
 	uint8_t responder[WEFT_HASH_LEN];
 	uint8_t exporter[WEFT_HASH_LEN]; /**< the key of WEFT_EXCHANGE_NEXT */
 };

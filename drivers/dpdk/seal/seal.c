@@ -21,17 +21,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "nonces; the cipher is 
 struct sender {
 	struct weft_cipher_key key;
 	uint8_t salt[SALT_LEN];
-	uint8_t secret[WEFT_HASH_LEN]; /* of the next generation */
+	uint8_t secret[WEFT_HASH_LEN]; /* from which the next key is derived */
 	bool phase;
 	bool confirmed;
-	uint64_t frames; /* of this key, over all slots */
+	uint64_t frames; /* frames sealed with this key, on all slots */
 	uint64_t since;
 };
 
 struct receiver {
 	struct weft_cipher_key key;
 	struct weft_frame_key now, last, next;
-	uint8_t secret[WEFT_HASH_LEN]; /* of the generation behind next */
+	uint8_t secret[WEFT_HASH_LEN]; /* from which the key after `next` is derived */
 	bool phase;
 	bool has_last, has_next;
 	uint64_t last_until;

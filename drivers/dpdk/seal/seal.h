@@ -82,7 +82,7 @@ struct weft_sealed_conf {
 	uint64_t key_frames;
 	uint64_t key_due;    /**< frames after which a new key is due; at most key_frames */
 	uint64_t key_due_ns; /**< age of a key; 0 = no limit */
-	uint64_t bad_tags;   /**< at which the connection ends */
+	uint64_t bad_tags;   /**< number of wrong tags at which the connection ends */
 	uint64_t now;
 };
 
@@ -173,7 +173,7 @@ struct weft_replay {
 enum weft_replay_verdict {
 	WEFT_REPLAY_FRESH,
 	WEFT_REPLAY_SEEN,
-	WEFT_REPLAY_OLD, /**< before the window */
+	WEFT_REPLAY_OLD, /**< the number is below the window */
 };
 
 /** Enter @p number, which is authentic: only after the tag was verified. */

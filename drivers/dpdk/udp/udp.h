@@ -59,7 +59,7 @@ struct weft_udp_opts {
 	uint16_t udp_port;    /**< on which the lane listens; 0 = a free one */
 	uint16_t first, last; /**< ports that the lane may bind; last 0 = any */
 	uint16_t mtu;         /**< IP MTU; 0 = the interface's */
-	uint32_t frame_size;  /**< at most; 0 = by the MTU */
+	uint32_t frame_size;  /**< bytes of a frame at most; 0 = by the MTU */
 	uint32_t rx_bufs;     /**< buffers of the pool */
 	bool no_extbuf;       /**< no sends from user memory */
 	bool farewells;       /**< connections are sealed, so that ICMP cannot report their end */

@@ -201,7 +201,7 @@ static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint
  * call fails, whatever its own datagrams are. The engine gets the packet as from a NIC.
  */
 
-#define ERRORS 64u /* of one call */
+#define ERRORS 64u /* errors that one call reads at most */
 
 union error_control {
 	struct cmsghdr align;
@@ -513,7 +513,7 @@ struct send_call {
 	struct weft_udp *u;
 	struct weft_udp_sock *sock;
 	unsigned int msgs, iovs;
-	uint16_t frames[WEFT_UDP_MSGS]; /* of each message */
+	uint16_t frames[WEFT_UDP_MSGS]; /* number of frames in each message */
 	struct mmsghdr msg[WEFT_UDP_MSGS];
 	union weft_udp_sockaddr to[WEFT_UDP_MSGS];
 	union send_control control[WEFT_UDP_MSGS];

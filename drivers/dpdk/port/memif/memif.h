@@ -41,7 +41,7 @@ struct weft_memif {
 	bool running;                   /**< interrupt thread: between start and stop */
 	bool busy;                      /**< an alarm is scheduled in the interrupt thread */
 	uint64_t next_tsc;              /**< time of the next try to start */
-	bool armed;                     /**< of the owner: it sleeps, and frames wake it */
+	bool armed;                     /**< the owner sleeps, and frames wake it */
 };
 
 /* For the port's owner, whose thread polls it. All fields up to no_wait, and started, are set. */

@@ -41,7 +41,7 @@ struct link {
 /* A server's listening socket; exists until the process ends. */
 struct listener {
 	struct weft_memif_name name;
-	struct weft_memif_relay *relay; /* of the port, while it is open */
+	struct weft_memif_relay *relay; /* the port's relay, while the port is open */
 	int real;
 	struct rte_intr_handle *watch; /* of real */
 	int pmd; /* the PMD's descriptor, which now refers to another socket */
