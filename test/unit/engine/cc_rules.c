@@ -649,9 +649,49 @@ static void a_wrong_handshake_is_discarded(void **state)
 	assert_int_equal(p.cc.delay.base, 20100);
 }
 
+/* @return the base after @p n rounds with a window of two frames and a delay of @p late ns */
+static uint32_t base_after(struct path *p, unsigned int n, uint32_t late)
+{
+	for (; n > 0; n--) {
+		weft_cc_apply(&p->cc, 2 * FRAME);
+		ack_late(p, RTT, late, FRAME);
+	}
+	return p->cc.delay.base;
+}
+
+/* With two frames in flight a delay that stays the same for 16 rounds is that of a slow link. */
+static void a_constant_delay_of_a_small_window_is_the_links(void **state)
+{
+	const uint32_t late = 4000000, more = 600000;
+	struct path p;
+
+	(void)state;
+	path_open(&p, RTT, 2 * FRAME);
+	assert_int_equal(base_after(&p, 15, late), RTT);
+	assert_int_equal(base_after(&p, 1, late), RTT + late);
+	/* A further delay takes 16 rounds of its own. */
+	assert_int_equal(base_after(&p, 15, late + more), RTT + late);
+	assert_int_equal(base_after(&p, 1, late + more), RTT + late + more);
+	/* The least of these rounds counts, and a fifth of it is no difference. */
+	path_open(&p, RTT, 2 * FRAME);
+	assert_int_equal(base_after(&p, 8, late), RTT);
+	assert_int_equal(base_after(&p, 8, late + late / 5), RTT + late);
+	path_open(&p, RTT, 2 * FRAME);
+	base_after(&p, 8, late);
+	base_after(&p, 1, late + late / 3);
+	assert_int_equal(base_after(&p, 14, late + late / 3), RTT);
+	assert_int_equal(base_after(&p, 1, late + late / 3), RTT + late + late / 3);
+	/* A shorter delay begins the count again, too. */
+	path_open(&p, RTT, 2 * FRAME);
+	base_after(&p, 1, late + late / 3);
+	assert_int_equal(base_after(&p, 15, late), RTT);
+	assert_int_equal(base_after(&p, 1, late), RTT + late);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_constant_delay_of_a_small_window_is_the_links),
 		cmocka_unit_test(a_queue_beyond_the_target_is_reduced_to_a_quarter_of_it),
 		cmocka_unit_test(a_queue_far_beyond_the_target_leaves_what_was_carried),
 		cmocka_unit_test(a_small_window_is_reduced_less),
