@@ -55,6 +55,76 @@ static void garbage_is_dropped_and_counted(void **state)
 	conn_destroy(ctx, w, good);
 }
 
+/* An address of another worker than the sender's: no answer, no endpoint. */
+static void a_request_with_an_address_of_another_worker_is_dropped(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct weft_records r;
+
+	(void)state;
+	unknown_good_req(&s, w, &r);
+	h.src_worker = weft_put64(43);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(conn_counter(w, "wireup.drop.bad"), 1);
+	assert_int_equal(unknown_answer(&s, &ans), 0);
+	assert_int_equal(w->num_eps, 0);
+	h.src_worker = weft_put64(42);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
+	assert_int_equal(w->num_eps, 1);
+	mock_unknown_close(s.lane_ep);
+	mock_run(3, MS, w, NULL);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+/* The first of two requests that cross ours is kept. The other endpoint learns that it is late. */
+static void of_two_requests_that_cross_ours_the_first_is_kept(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct unknown_sender s[2];
+	struct weft_wire_wireup h, ans;
+	struct weft_address a;
+	struct weft_records r;
+	struct weft_ep *ep;
+
+	(void)state;
+	conn_order(&w, &b);
+	ep = mock_connect(w, b);
+	for (unsigned int i = 0; i < 10 && ep->wireup->step != WEFT_STEP_REQUESTED; i++) {
+		mock_run(1, MS, b, NULL);
+		mock_run(1, MS, w, NULL);
+	}
+	assert_int_equal(ep->wireup->step, WEFT_STEP_REQUESTED);
+	weft_address_of_worker(b, &a);
+	for (unsigned int i = 0; i < 2; i++) {
+		s[i] = (struct unknown_sender){
+			.lane_ep = mock_unknown(mock_iface(w, 0)), .id = b->id, .secret = 70 + i};
+		memcpy(&s[i].net_addr, a.ifaces[0].addr, sizeof(s[i].net_addr));
+		unknown_req(&a, a.ifaces[0].index, w, &r);
+		h = unknown_head(&s[i], w, WEFT_WIREUP_REQ, ep->conn_sn);
+		unknown_send(&s[i], w, &h, &r);
+		assert_int_equal(unknown_answer(&s[i], &ans), i == 0 ? 0 : WEFT_WIREUP_ERROR);
+		assert_non_null(ep->wireup->deferred);
+		assert_ptr_not_equal(ep->wireup->boot, ep->wireup->deferred_lane_ep);
+	}
+	assert_int_equal(weft_get16(ans.status), ESTALE);
+	h = *(struct weft_wire_wireup *)ep->wireup->deferred;
+	assert_int_equal(weft_get64(h.src_secret), 70);
+	assert_int_equal(ep->state, WEFT_EP_CONNECTING);
+	mock_run(300, MS, w, b, NULL);
+	assert_int_equal(ep->state, WEFT_EP_UP);
+	conn_message(ep, b, 1000, 1);
+	mock_unknown_close(s[0].lane_ep);
+	mock_unknown_close(s[1].lane_ep);
+	mock_run(3, MS, w, b, NULL);
+	conn_destroy(ctx, w, b);
+}
+
 /*
  * Every truncation and every single changed byte of a good REQ: accepted as another good one,
  * refused, or dropped.
@@ -549,6 +619,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(garbage_is_dropped_and_counted),
+		CONN_TEST(a_request_with_an_address_of_another_worker_is_dropped),
+		CONN_TEST(of_two_requests_that_cross_ours_the_first_is_kept),
 		CONN_TEST(damaged_requests_do_no_harm),
 		CONN_TEST(a_good_request_is_answered_and_repeated_ones_change_nothing),
 		CONN_TEST(an_unanswered_rep_is_repeated_and_then_given_up),

@@ -105,6 +105,35 @@ static void damage_is_found(void **state)
 	conn_destroy(ctx, w, NULL);
 }
 
+/* What a boot address has, and nothing else, until the peer has sent its whole address. */
+static void a_peer_is_known_by_its_boot_address(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *s = mock_worker(ctx, "mock:0");
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_address a;
+	struct weft_boot b;
+
+	(void)state;
+	assert_int_equal(weft_boot_unpack(&b, buf, boot_of(s, buf), NULL, 0), 0);
+	b.host = 0x1234567;
+	memset(&a, 0x77, sizeof(a));
+	assert_int_equal(weft_learn_address(w, &b, &a), 0);
+	assert_true(a.worker_id == s->id && a.secret == s->secret);
+	assert_int_equal(a.host_id, 0x1234567);
+	assert_int_equal(a.major, WEFT_WIRE_MAJOR);
+	assert_int_equal(a.features, 0);
+	assert_int_equal(a.num_ifaces, 1);
+	assert_int_equal(a.ifaces[0].index, b.index);
+	assert_int_equal(a.ifaces[0].domain, WEFT_NO_DOMAIN);
+	assert_string_equal(a.ifaces[0].driver, "mock");
+	assert_int_equal(strncmp(a.name, "worker ", 7), 0);
+	b.kind = WEFT_LANE_BOOT_NONE;
+	assert_int_equal(weft_learn_address(w, &b, &a), 0);
+	assert_int_equal(a.num_ifaces, 0);
+	conn_destroy(ctx, w, s);
+}
+
 /* ------------------------------------------------------------------ connecting */
 
 static void talk(struct weft_worker *a, struct weft_ep *x, struct weft_worker *b)
@@ -233,6 +262,50 @@ static void over_a_control_channel(void **state)
 		x = boot_connect(a, b, NULL);
 		talk(a, x, b);
 		assert_int_equal(x->state, WEFT_EP_UP);
+		weft_worker_destroy(a);
+		weft_worker_destroy(b);
+	}
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static unsigned int sent[2][256]; /* by the sender, the initiator first, and by type */
+static uint64_t initiator;
+
+static bool note_sent(void *data, size_t *len, void *arg)
+{
+	struct weft_wire_wireup h;
+
+	(void)arg;
+	if (*len >= sizeof(h)) {
+		memcpy(&h, data, sizeof(h));
+		sent[weft_get64(h.src_worker) != initiator][h.type]++;
+	}
+	return true;
+}
+
+/* Without loss each message is sent once, and ACK only by an initiator that does not lead. */
+static void each_message_over_a_control_channel_is_sent_once(void **state)
+{
+	struct weft_context *ctx = mlink_context("CONNECT_TIMEOUT=60s", NULL);
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct weft_worker *a = mock_worker(ctx, "mlink:0,dom=d;mctl:0,dom=d");
+		struct weft_worker *b = mock_worker(ctx, "mlink:0,dom=d;mctl:0,dom=d");
+		struct weft_ep *x;
+
+		conn_order(&a, &b);
+		memset(sent, 0, sizeof(sent));
+		initiator = i == 0 ? a->id : b->id;
+		mctl_set_filter(note_sent, NULL);
+		x = i == 0 ? mock_connect(a, b) : mock_connect(b, a);
+		mock_run(100, MS, a, b, NULL);
+		mctl_set_filter(NULL, NULL);
+		assert_int_equal(x->state, WEFT_EP_UP);
+		assert_int_equal(sent[0][WEFT_WIREUP_REQ], 1);
+		assert_int_equal(sent[1][WEFT_WIREUP_REP], 1);
+		assert_int_equal(sent[0][WEFT_WIREUP_ACK], i);
+		assert_int_equal(sent[1][WEFT_WIREUP_ACK], 0);
 		weft_worker_destroy(a);
 		weft_worker_destroy(b);
 	}
@@ -412,11 +485,14 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(room_and_attributes),
 		CONN_TEST(damage_is_found),
+		CONN_TEST(a_peer_is_known_by_its_boot_address),
 		CONN_TEST(either_end_connects),
 		CONN_TEST(crossed_ones_meet),
 		CONN_TEST(an_endpoint_of_the_peer_is_adopted),
 		CONN_TEST(own_worker_and_no_network),
 		cmocka_unit_test_setup_teardown(over_a_control_channel, link_setup, link_teardown),
+		cmocka_unit_test_setup_teardown(each_message_over_a_control_channel_is_sent_once,
+						link_setup, link_teardown),
 		CONN_TEST(drivers_with_the_same_frames_reach_each_other),
 		CONN_TEST(drivers_with_other_frames_do_not),
 		CONN_TEST(a_peer_that_is_gone_and_one_that_never_answers),
