@@ -38,7 +38,9 @@ static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigne
 
 	if (id >= WEFT_HANDLERS || !h->recv || h->check(id, data, length)) {
 		me->mw->count.malformed++;
-		weft_msg_fail(me, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
+		weft_msg_fail(me, -EPROTO,
+			      "the peer sent a malformed message of id %u and %zu bytes", id,
+			      length);
 		return;
 	}
 	length -= h->header;

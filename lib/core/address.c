@@ -312,7 +312,9 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 				   "weft_worker_get_address() unchanged");
 	if (length < sizeof(head) || head.name_len >= sizeof(a->name) ||
 	    length - sizeof(head) < head.name_len || head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
-		return bad_address(why, why_len, "the worker address contradicts itself");
+		return bad_address(why, why_len,
+				   "the worker address contradicts itself: pass the bytes of "
+				   "weft_worker_get_address() unchanged");
 	a->worker_id = weft_get64(head.worker_id);
 	a->features = weft_get64(head.features);
 	a->secret = weft_get64(head.secret);
@@ -322,7 +324,8 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)
 		return bad_address(
 			why, why_len,
-			"the worker address contradicts itself, or has impossible figures");
+			"the worker address contradicts itself, or has impossible figures: "
+			"pass the bytes of weft_worker_get_address() unchanged");
 	return 0;
 }
 
@@ -428,21 +431,27 @@ int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *
 		return bad_boot(why, why_len, "this is no boot address");
 	/* Magic and version are at the same place in every version. */
 	if (length < offsetof(struct weft_wire_boot_address, iface))
-		return bad_boot(why, why_len, "the boot address is truncated");
+		return bad_boot(why, why_len,
+				"the boot address is truncated: pass all bytes of "
+				"weft_worker_get_boot_address()");
 	memcpy(&w, buf, length < sizeof(w) ? length : sizeof(w));
 	b->major = w.major;
 	if (w.major != WEFT_WIRE_MAJOR) {
 		if (why)
 			snprintf(why, why_len,
-				 "the boot address was made by protocol version %u, this is %u",
+				 "the boot address was made by protocol version %u, this is %u: "
+				 "both ends need the same major version",
 				 w.major, WEFT_WIRE_MAJOR);
 		return -EPROTONOSUPPORT;
 	}
 	if (length < HEAD || length > sizeof(w))
 		return bad_boot(why, why_len,
-				"the boot address is truncated or has something behind it");
+				"the boot address is truncated or has something behind it: pass "
+				"exactly the bytes of weft_worker_get_boot_address()");
 	if (weft_get32(w.crc) != crc_of(buf, length))
-		return bad_boot(why, why_len, "the boot address is damaged");
+		return bad_boot(why, why_len,
+				"the boot address is damaged: pass the bytes of "
+				"weft_worker_get_boot_address() unchanged");
 	b->worker_id = weft_get64(w.worker_id);
 	b->secret = weft_get64(w.secret);
 	b->digest = weft_get64(w.digest);
@@ -455,6 +464,8 @@ int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *
 	memcpy(b->iface.bytes, w.bytes, b->iface.length);
 	if (b->worker_id == 0 || b->index >= WEFT_MAX_IFACES || b->host_lane > WEFT_MAX_IFACES ||
 	    b->kind == WEFT_LANE_BOOT_HOST || (b->kind && b->host_lane == b->index + 1))
-		return bad_boot(why, why_len, "the boot address contradicts itself");
+		return bad_boot(why, why_len,
+				"the boot address contradicts itself: pass the bytes of "
+				"weft_worker_get_boot_address() unchanged");
 	return 0;
 }

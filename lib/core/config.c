@@ -220,7 +220,7 @@ static bool is_removed(const char *name, const char *place)
 	/* Relaxed: it guards only the message. */
 	if (!atomic_exchange_explicit(&reported[r - weft_removed], true, memory_order_relaxed))
 		weft_warn("%sWEFT_%s has no effect since Weft %s: %s Remove the setting; a later "
-			  "release will not know it",
+			  "release will not accept it",
 			  place, r->name, r->since, r->now);
 	return true;
 }

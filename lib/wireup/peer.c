@@ -695,8 +695,9 @@ static void evict_silent(struct weft_worker *w, const char *iface)
 
 	weft_log_limited(
 		&conns->limit_refused, WEFT_LOG_WARN,
-		"%s: more than %d connections that name no endpoint; the oldest is refused", iface,
-		WEFT_MAX_PENDING);
+		"%s: a peer connects, and %d connections without an endpoint exist, which is the "
+		"limit: the oldest is closed",
+		iface, WEFT_MAX_PENDING);
 	conns->looks++;
 	weft_lane_ep_destroy(w, TAILQ_FIRST(&conns->pending)->lane_ep);
 }

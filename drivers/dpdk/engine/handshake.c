@@ -317,7 +317,7 @@ static const char *reset_text(uint16_t reason)
 		return "the worker whose address this is has gone (its process ended or was "
 		       "restarted)";
 	case WEFT_RESET_VERSION:
-		return "it speaks another version of the lane protocol";
+		return "it has another version of the lane protocol";
 	case WEFT_RESET_REFUSED:
 		return "it refused the connection";
 	case WEFT_RESET_GONE:
@@ -760,10 +760,9 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	raw_count(iface, RAW_RESET_IN);
 	if (reason == WEFT_RESET_VERSION)
-		snprintf(text, sizeof(text),
-			 "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min,
-			 r->version_max, WEFT_FRAME_VERSION);
+		snprintf(text, sizeof(text), "%s: %s answers that %s (%u to %u, this end has %u)",
+			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)), reset_text(reason),
+			 r->version_min, r->version_max, WEFT_FRAME_VERSION);
 	else
 		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));

@@ -76,7 +76,7 @@
 	X(RAW_TX_SHARE_FULL, "tx.share_full",                                                      \
 	  "Sends that found their share of the buffers used up.")                                  \
 	X(RAW_TX_WAITED, "tx.waited",                                                              \
-	  "Frames to be sent now that waited for messages, behind unacknowledged ones.")           \
+	  "Frames that waited for more messages while earlier frames were unacknowledged.")        \
 	X(RAW_TX_WAITED_LATE, "tx.waited_late",                                                    \
 	  "Times that a frame waited too long for messages: others then left at once.")            \
 	X(RAW_TX_STALLED, "tx.stalled", "Peers that stopped acknowledging; share cut.")            \
