@@ -369,8 +369,17 @@ static void fill_ep(struct fi_ep_attr *a, const struct fi_ep_attr *requested, ui
 	a->rx_ctx_cnt = requested ? contexts(requested->rx_ctx_cnt) : 1;
 }
 
-static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *requested,
-		       uint64_t caps, enum wfi_progress_choice progress)
+/* Before 1.5 the mode was no set of bits: 0 left the choice to the provider. */
+static int mr_mode(uint32_t version, const struct fi_domain_attr *requested)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return WFI_MR_SCALABLE;
+	return requested ? requested->mr_mode & (WFI_MR_MODE | WFI_MR_SCALABLE) : WFI_MR_MODE;
+}
+
+static int fill_domain(uint32_t version, struct fi_domain_attr *a,
+		       const struct fi_domain_attr *requested, uint64_t caps,
+		       enum wfi_progress_choice progress)
 {
 	a->threading = requested && requested->threading ? requested->threading : FI_THREAD_SAFE;
 	a->control_progress = requested && requested->control_progress ? requested->control_progress
@@ -382,8 +391,7 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = requested && requested->av_type ? requested->av_type : FI_AV_TABLE;
 	if (caps & WFI_CAPS_MEMORY)
-		a->mr_mode = requested ? requested->mr_mode & (WFI_MR_MODE | WFI_MR_SCALABLE)
-				       : WFI_MR_MODE;
+		a->mr_mode = mr_mode(version, requested);
 	a->mr_key_size = sizeof(uint64_t);
 	a->cq_data_size = WFI_CQ_DATA_SIZE;
 	a->cq_cnt = 1 << 16;
@@ -454,7 +462,7 @@ static int fill_keys(struct fi_info *info, const struct fi_info *hints)
 	return rc;
 }
 
-static int offer(const struct fi_info *hints, const struct addresses *addresses,
+static int offer(uint32_t version, const struct fi_info *hints, const struct addresses *addresses,
 		 enum wfi_progress_choice progress, struct fi_info **out)
 {
 	uint64_t orders = fenced_orders(hints);
@@ -467,7 +475,7 @@ static int offer(const struct fi_info *hints, const struct addresses *addresses,
 	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps, orders);
 	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps, orders);
 	fill_ep(info->ep_attr, hints ? hints->ep_attr : NULL, orders);
-	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
+	rc = fill_domain(version, info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
 	if (rc == 0)
 		rc = fill_addresses(info, addresses);
@@ -505,5 +513,5 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		FI_INFO(&wfi_provider, FI_LOG_CORE, "not offered: %s\n", what);
 		return -FI_ENODATA;
 	}
-	return offer(hints, &addresses, progress, info);
+	return offer(version, hints, &addresses, progress, info);
 }

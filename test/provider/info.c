@@ -134,6 +134,19 @@ static void remote_keys(void **state)
 	fi_freeinfo(hints);
 }
 
+/* Before 1.5 no mode leaves the choice to the provider, and the answer must be a mode. */
+static void remote_keys_of_old_requests(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+
+	hints->caps = FI_RMA;
+	hints->domain_attr->mr_mode = 0; /* FI_MR_UNSPEC */
+	assert_int_equal(fi_getinfo(FI_VERSION(1, 0), NULL, NULL, 0, hints, &info), 0);
+	assert_int_equal(info->domain_attr->mr_mode, 2); /* FI_MR_SCALABLE */
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* Each alone makes the provider unfit: capabilities, */
 static const uint64_t unfit_caps[] = {
 	FI_MULTICAST,
@@ -505,7 +518,7 @@ int main(void)
 		cmocka_unit_test(addresses),  cmocka_unit_test(texts),
 		cmocka_unit_test(directions), cmocka_unit_test(fence),
 		cmocka_unit_test(orders),     cmocka_unit_test(inject_sizes),
-		cmocka_unit_test(on_request),
+		cmocka_unit_test(on_request), cmocka_unit_test(remote_keys_of_old_requests),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);
