@@ -31,7 +31,8 @@
  * page may be missing either: the forwarder's page fault would block, and the page would be charged
  * to this process without a limit. So:
  *
- *  - It is a memfd of ordinary pages, no longer than two rings of the granted sizes.
+ *  - It is a memfd of ordinary pages, no longer than two rings of the granted sizes and a table
+ *    of farewells.
  *  - Its size is sealed. Holes can be punched into a memfd in spite of that, so it is also sealed
  *    against writes, except by existing mappings: punching a hole counts as a write.
  *  - Then all missing pages are allocated, and locked in memory as far as limits permit.
@@ -50,7 +51,10 @@ size_t sw_region_max(unsigned int log2_ring, uint32_t bsize)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), slots = (size_t)1 << log2_ring;
 	size_t ring = weft_mring_bytes(log2_ring);
 
-	return RTE_ALIGN_CEIL(2 * ring, page) + RTE_ALIGN_CEIL(2 * slots * bsize, page) + page;
+	size_t farewells = sizeof(struct weft_memif_farewell) << WEFT_MEMIF_LOG2_FAREWELLS;
+
+	return RTE_ALIGN_CEIL(2 * ring, page) + RTE_ALIGN_CEIL(2 * slots * bsize, page) +
+	       RTE_ALIGN_CEIL(farewells, page) + page;
 }
 
 static bool is_sealed(int fd, int seals)
@@ -319,6 +323,55 @@ static bool take_ring(const struct sw *s, struct sw_conn *c, const struct weft_m
 	return acknowledge(c);
 }
 
+/* The frames are checked when they are sent, as those of a ring. */
+static bool take_farewells(struct sw_conn *c, const struct weft_memif_add_ring *m)
+{
+	size_t bytes;
+
+	if (c->up || c->farewells || !c->region.at || m->region != 0)
+		return refuse(c, "a connection has one table of farewells, in region 0");
+	if (m->log2_size > WEFT_MEMIF_LOG2_FAREWELLS)
+		return refuse(c, "the table of farewells is too long");
+	bytes = sizeof(struct weft_memif_farewell) << m->log2_size;
+	if (m->offset % sizeof(uint32_t) != 0 || m->offset > c->region.len ||
+	    bytes > c->region.len - m->offset)
+		return refuse(c, "the table of farewells does not fit into its region");
+	c->farewells = (const struct weft_memif_farewell *)(c->region.at + m->offset);
+	c->num_farewells = 1u << m->log2_size;
+	return acknowledge(c);
+}
+
+/*
+ * Copy the farewells of a connection that its process has ended. Without memory for the copy, peers
+ * notice the end of the process by their timeout.
+ */
+static void keep_farewells(struct sw_port *p)
+{
+	const struct sw_conn *c = &p->conn;
+	struct sw_farewell *to;
+	uint32_t len;
+
+	free(p->farewells);
+	p->farewells = NULL;
+	if (!c->farewells)
+		return;
+	p->farewells =
+		malloc(sizeof(*p->farewells) + c->num_farewells * sizeof(p->farewells->at[0]));
+	if (!p->farewells)
+		return;
+	p->farewells->num = 0;
+	for (unsigned int i = 0; i < c->num_farewells; i++) {
+		/* acquire: the frame was written before its length */
+		len = atomic_load_explicit(&c->farewells[i].len, memory_order_acquire);
+		to = &p->farewells->at[p->farewells->num];
+		if (len == 0 || len > sizeof(to->frame))
+			continue;
+		memcpy(to->frame, c->farewells[i].frame, len);
+		to->len = len;
+		p->farewells->num++;
+	}
+}
+
 /*
  * Permit (@p let) or forbid the client to pass descriptors. A client may pass them after it has
  * sent the secret, until its rings are there. Kernels before 6.16 ignore this.
@@ -356,6 +409,8 @@ static bool take(struct sw *s, unsigned int port, const struct weft_memif_messag
 	case WEFT_MEMIF_ADD_REGION:
 		return take_region(s, c, &m->region, fd);
 	case WEFT_MEMIF_ADD_RING:
+		if (m->ring.index == WEFT_MEMIF_FAREWELLS)
+			return take_farewells(c, &m->ring);
 		return take_ring(s, c, &m->ring, fd);
 	case WEFT_MEMIF_CONNECT:
 		return connect_rings(s, port);
@@ -372,6 +427,8 @@ void sw_conn_end(struct sw *s, unsigned int port)
 		sw_lane_detach(s, port);
 		sw_wake_forget(s, port);
 		p->idle_since = sw_now();
+		if (p->hung_up)
+			keep_farewells(p);
 	}
 	conn_close(s, &p->conn);
 	sw_port_check(s, port);

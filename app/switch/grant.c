@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -251,7 +252,10 @@ void sw_port_check(struct sw *s, unsigned int port)
 	p->pid = 0;
 	/* The switch itself ends connections of living processes, too: then no peer is notified. */
 	if (p->hung_up)
-		sw_lane_gone(s, port);
+		sw_lane_gone(s, port, p->farewells);
+	else
+		free(p->farewells);
+	p->farewells = NULL;
 	p->hung_up = false;
 }
 
@@ -319,7 +323,7 @@ static int choose(struct sw *s, uid_t user, uint64_t now, char *text, size_t len
 static void fill(const struct sw *s, unsigned int port, uid_t uid, struct weft_switch_grant *g)
 {
 	g->flags = (s->plan.single ? WEFT_SWITCH_F_SINGLE : 0u) |
-		   (s->plan.uplink ? WEFT_SWITCH_F_UPLINK : 0u);
+		   (s->plan.uplink ? WEFT_SWITCH_F_UPLINK : 0u) | WEFT_SWITCH_F_FAREWELLS;
 	g->port = (uint16_t)port;
 	g->ports = s->plan.ports;
 	g->udp_port = s->plan.udp_port;

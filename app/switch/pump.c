@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,15 +25,18 @@
 
 /* ---- control thread ------------------------------------------------------------------------- */
 
-static void hand_over(struct sw *s)
+static void hand_over(struct sw *s, struct sw_farewells *farewells)
 {
 	struct sw_handover *h = &s->handover;
 
+	h->farewells = farewells;
 	/* release: the change is written; acquire: the forwarder is done with it */
 	atomic_store_explicit(&h->wanted, true, memory_order_release);
 	while (atomic_load_explicit(&h->wanted, memory_order_acquire) &&
 	       !atomic_load_explicit(&h->ended, memory_order_acquire))
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	free(h->farewells);
+	h->farewells = NULL;
 }
 
 void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
@@ -47,7 +51,7 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 	h->user = c->user;
 	h->rx = c->rx;
 	h->tx = c->tx;
-	hand_over(s);
+	hand_over(s, NULL);
 }
 
 void sw_lane_detach(struct sw *s, unsigned int port)
@@ -55,15 +59,15 @@ void sw_lane_detach(struct sw *s, unsigned int port)
 	s->handover.attach = false;
 	s->handover.gone = false;
 	s->handover.port = port;
-	hand_over(s);
+	hand_over(s, NULL);
 }
 
-void sw_lane_gone(struct sw *s, unsigned int port)
+void sw_lane_gone(struct sw *s, unsigned int port, struct sw_farewells *farewells)
 {
 	s->handover.attach = false;
 	s->handover.gone = true;
 	s->handover.port = port;
-	hand_over(s);
+	hand_over(s, farewells);
 }
 
 /* ---- forwarder ------------------------------------------------------------------------------ */
@@ -94,7 +98,16 @@ static void drop_lane(struct sw *s, unsigned int port)
 		*share = s->share[--s->num_shares];
 }
 
-static void take_lane(struct sw *s, const struct sw_handover *h)
+/* @p h gets those of an earlier process, because this thread does not free memory. */
+static void swap_farewells(struct sw_lane *l, struct sw_handover *h)
+{
+	struct sw_farewells *old = l->farewells;
+
+	l->farewells = h->farewells;
+	h->farewells = old;
+}
+
+static void take_lane(struct sw *s, struct sw_handover *h)
 {
 	struct sw_lane *l = &s->lane[h->port];
 
@@ -102,18 +115,24 @@ static void take_lane(struct sw *s, const struct sw_handover *h)
 	l->rx = h->rx;
 	l->tx = h->tx;
 	l->user = h->user;
+	swap_farewells(l, h);
 	share_of(s, h->user)->ports |= 1ull << h->port;
 	s->plan.up |= 1ull << h->port;
 	s->plan.gone &= ~(1ull << h->port);
 	s->probing &= ~(1ull << h->port);
 }
 
-static void process_gone(struct sw *s, unsigned int port)
+static void process_gone(struct sw *s, struct sw_handover *h)
 {
-	s->plan.gone |= 1ull << port;
-	s->probing |= 1ull << port;
-	s->lane[port].probes = 0;
-	s->lane[port].probe_at = 0;
+	struct sw_lane *l = &s->lane[h->port];
+
+	s->plan.gone |= 1ull << h->port;
+	s->probing |= 1ull << h->port;
+	l->probes = 0;
+	l->probe_at = 0;
+	swap_farewells(l, h);
+	l->next_farewell = 0;
+	l->next_farewell_at = 0;
 }
 
 /*
@@ -310,6 +329,50 @@ static void answer(struct sw *s, unsigned int to, const struct frame *f, uint64_
 	}
 }
 
+/* @return false: the uplink is full */
+static bool send_farewell(struct sw *s, unsigned int port, const struct sw_farewell *w,
+			  uint64_t now)
+{
+	const struct frame f = {
+		.head = w->frame, .at = w->frame, .head_len = w->len, .len = w->len};
+	struct sw_route r = sw_from_port(&s->plan, port, w->frame, w->len);
+
+	if (r.uplink && uplink_is_full(&s->uplink, now))
+		return false;
+	if (r.drop != SW_PASS) {
+		SW_COUNT(s->lane[port].counters.drop[r.drop], 1);
+	} else if (r.uplink) {
+		SW_COUNT(s->uplink.counters.farewells, 1);
+		to_uplink(&s->uplink, &f);
+	} else if (r.ports) {
+		SW_COUNT(s->lane[__builtin_ctzll(r.ports)].counters.farewells, 1);
+		to_ports(s, r.ports, &f);
+	}
+	return true;
+}
+
+/*
+ * Send a burst of the farewells that a process with sealed connections has left. They have the
+ * source that its frames had: the process could have sent them itself. @return all are sent
+ */
+static bool send_farewells(struct sw *s, unsigned int port, uint64_t now)
+{
+	struct sw_lane *l = &s->lane[port];
+	unsigned int i;
+
+	if (!l->farewells || l->next_farewell == l->farewells->num)
+		return true;
+	if (now < l->next_farewell_at)
+		return false;
+	l->next_farewell_at = now + FAREWELL_BURST * FAREWELL_NS;
+	for (i = 0; i < FAREWELL_BURST && l->next_farewell < l->farewells->num; i++) {
+		if (!send_farewell(s, port, &l->farewells->at[l->next_farewell], now))
+			return false;
+		l->next_farewell++;
+	}
+	return l->next_farewell == l->farewells->num;
+}
+
 /* Peers without traffic query their connections when they receive a probe. */
 static void probe(struct sw *s, unsigned int port, uint64_t now)
 {
@@ -317,16 +380,19 @@ static void probe(struct sw *s, unsigned int port, uint64_t now)
 	uint8_t bytes[SW_FAREWELL_MAX];
 	struct frame f = {.head = bytes, .at = bytes};
 
-	if (now < l->probe_at)
+	if (!send_farewells(s, port, now) || now < l->probe_at)
 		return;
+	if (l->probes == PROBES) {
+		s->probing &= ~(1ull << port);
+		return;
+	}
 	f.head_len = f.len = sw_probe(&s->plan, port, bytes);
 	to_ports(s, s->plan.up, &f);
 	if (s->plan.uplink && !uplink_is_full(&s->uplink, now))
 		to_uplink(&s->uplink, &f);
 	l->probe_at = now + (PROBE_NS << l->probes);
 	l->probes++;
-	if (l->probes == PROBES)
-		s->probing &= ~(1ull << port);
+	l->next_farewell = 0;
 }
 
 static void probe_all(struct sw *s, uint64_t now)
@@ -493,7 +559,7 @@ void sw_lane_change(struct sw *s, uint64_t now)
 		drop_lane(s, h->port);
 	}
 	if (h->gone)
-		process_gone(s, h->port);
+		process_gone(s, h);
 	atomic_store_explicit(&h->wanted, false, memory_order_release);
 }
 

@@ -11,8 +11,11 @@
 /** By the control thread; waits for the forwarder, which never waits. */
 void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
 void sw_lane_detach(struct sw *s, unsigned int port);
-/** Notify the peers of a process that has ended and whose port has no rings. */
-void sw_lane_gone(struct sw *s, unsigned int port);
+/**
+ * Notify the peers of a process that has ended and whose port has no rings.
+ * @param farewells  the forwarder's from now on; NULL = none
+ */
+void sw_lane_gone(struct sw *s, unsigned int port, struct sw_farewells *farewells);
 
 /**
  * By the forwarder: apply a pending change, if there is one. It forwards the last frames of a port

@@ -64,7 +64,18 @@ struct sw_conn {
 	struct weft_mregion region; /**< the rings point to it */
 	int region_fd;
 	struct weft_mring rx, tx;
+	const struct weft_memif_farewell *farewells; /**< the client's table; NULL = none */
+	unsigned int num_farewells;
 	bool up; /**< the forwarder has the rings */
+};
+
+/** Farewells of a process that has ended: copies, which no process can change any more. */
+struct sw_farewells {
+	unsigned int num;
+	struct sw_farewell {
+		uint32_t len;
+		uint8_t frame[sizeof(((struct weft_memif_farewell *)0)->frame)];
+	} at[];
 };
 
 /** Control thread: the process that has a port. */
@@ -72,8 +83,9 @@ struct sw_port {
 	int grant; /**< connection on the well-known socket; -1 = none */
 	uid_t uid, user;
 	pid_t pid;
-	uint64_t idle_since; /**< the grant has had no memif connection since then */
-	bool hung_up;        /**< the process itself has ended its memif connection */
+	uint64_t idle_since;            /**< the grant has had no memif connection since then */
+	bool hung_up;                   /**< the process itself has ended its memif connection */
+	struct sw_farewells *farewells; /**< of that connection; NULL = none */
 	struct sw_conn conn;
 };
 
@@ -86,6 +98,10 @@ struct sw_lane {
 	unsigned int probes;  /**< number of probes sent since its process has ended */
 	uint64_t probe_at;    /**< time of the next probe */
 	uint64_t farewell_at; /**< no farewell to it before this time */
+	/** of its process, which has ended; NULL = none */
+	struct sw_farewells *farewells;
+	unsigned int next_farewell; /**< number of them that are sent in this round of probes */
+	uint64_t next_farewell_at;  /**< time of the next burst of them */
 };
 
 /** Forwarder: the ports of one user, which are served in turn (pump.c). */
@@ -119,6 +135,8 @@ struct sw_handover {
 	atomic_bool ended;  /**< the forwarder has left its loop */
 	bool attach;
 	bool gone; /**< the process of the port has ended */
+	/** with gone: of this process. Afterwards: of an earlier one, for the control thread */
+	struct sw_farewells *farewells;
 	unsigned int port;
 	uid_t user;
 	struct weft_mring rx, tx;

@@ -399,6 +399,8 @@ static int open_switch_port(const struct weft_lane_open *params, struct weft_lan
 		.no_extbuf = !conf->zcopy,
 		.vouched = true,
 		.network = place->uplink,
+		/* Frames that end a plain connection are the switch's own. */
+		.farewells = place->farewells && conf->job_key != NULL,
 		.name = WEFT_SWITCH_RESOURCE,
 	};
 	int err = take_place(params->resource, o, place, why, why_len);

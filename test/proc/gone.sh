@@ -180,6 +180,14 @@ helpers() {
 	echo $n
 }
 
+# with_key CASE: the same with sealed frames, whose keys change ten times a second.
+with_key() { WEFT_JOB_KEY=$dir/key WEFT_SEAL_REKEY=100ms "$1"; }
+
+if "$info" -v | grep -q '^sealed frames.*libipsec'; then
+	head -c 32 /dev/urandom >"$dir/key"
+	chmod 600 "$dir/key"
+fi
+
 kind=switch
 if [ -x "$switch" ]; then
 	start_switch || exit 1
@@ -193,6 +201,22 @@ if [ -x "$switch" ]; then
 	# @behaviour R86
 	slow check "weft-switch: killed behind a switch that was started again" \
 		killed_behind_the_next_switch
+	if [ -e "$dir/key" ]; then
+		# @behaviour R86
+		check "sealed, weft-switch: a process is killed in a stream" \
+			with_key killed_in_a_stream
+		# @behaviour R86
+		slow check "sealed, weft-switch: an idle process is killed" \
+			with_key killed_while_idle
+		# @behaviour R86
+		slow check "sealed, weft-switch: a process that stops for 3 s is not lost" \
+			with_key stopped
+		# @behaviour R86
+		slow check "sealed, weft-switch: killed behind a switch that was started again" \
+			with_key killed_behind_the_next_switch
+	else
+		skip "sealed, weft-switch" "this build cannot seal"
+	fi
 	end_switch >/dev/null
 else
 	skip "weft-switch" "it is not in this build"
@@ -208,12 +232,7 @@ slow check "af_packet: an idle process is killed" killed_while_idle
 check "af_packet: a process that stops for 3 s is not lost" stopped
 slow check "af_packet: the helper of a process ends with it" helper_ends
 
-# with_key CASE: the same with sealed frames, whose keys change ten times a second.
-with_key() { WEFT_JOB_KEY=$dir/key WEFT_SEAL_REKEY=100ms "$1"; }
-
-if "$info" -v | grep -q '^sealed frames.*libipsec'; then
-	head -c 32 /dev/urandom >"$dir/key"
-	chmod 600 "$dir/key"
+if [ -e "$dir/key" ]; then
 	# @behaviour R87
 	check "sealed, af_packet: a process is killed in a stream" with_key killed_in_a_stream
 	# @behaviour R87

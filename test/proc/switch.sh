@@ -179,7 +179,10 @@ hostile_clients() {
 	rm -f "$dir/sock.key"
 	start_switch || return 1
 	does unsealed "not sealed" && does shrunk "shorter" && does known "from the switch" &&
-		does cookie "does not fit" && does many "has granted" && does full || return 1
+		does cookie "does not fit" && does many "has granted" && does full &&
+		does table "farewells does not fit" || return 1
+	does rubbish && kill -USR1 "$switch_pid" &&
+		until_said "$dir/switch.out" "drop.source [1-9]" || return 1
 	does huge "ordinary pages" || grep -q "OSError" "$dir/stranger.out" || return 1
 	grep -q "its eventfd is full" "$dir/switch.err" || return 1
 	does lingering "served" && carry && end_switch

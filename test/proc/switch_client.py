@@ -12,6 +12,8 @@
     known      comes with the secret of a port that it gave back; it must be refused
     cookie     a ring that is none, with an eventfd; it must be refused
     many       rings with more entries than it was granted; it must be refused
+    table      a table of farewells outside of its memory; it must be refused
+    rubbish    a table of farewells of any bytes, and with others' addresses
     spare      descriptors that no message needs, and with a message that is none
     full       an eventfd that no process can write to: its connection must end
     lingering  a descriptor whose close lasts a minute; others are served in this time
@@ -94,6 +96,23 @@ def lingering():
         return s
 
 
+def add_table(sock, offset, log2):
+    message(sock, 5, struct.pack('<HHHIBH', 1, 1, 0, offset, log2, 0))
+    answer(sock, 1)
+
+
+# Its end, its begin, its alignment and its length are wrong, each by the least.
+tables = [(SIZE - 124, 0), (SIZE + 4, 0), (2, 0), (0, 11)]
+
+
+def rubbish(mac):
+    other = mac[:5] + bytes([mac[5] % 2 + 1])
+    frames = [frame(other, other)[:100], os.urandom(124), bytes([255] * 6) + mac + b'\x08\x06',
+              b'']
+    lengths = [100, 124, 20, 125]
+    return b''.join(struct.pack('<I', n) + f.ljust(124, b'\0') for n, f in zip(lengths, frames))
+
+
 def connect(grant):
     fd = region()
     if what == 'lingering':
@@ -123,6 +142,11 @@ def connect(grant):
         message(sock, 5, struct.pack('<HHHIBH', 1 - ring, 0, 0, ring * RING, LOG2, 0),
                 eventfd())
         answer(sock, 1)
+    if what == 'table':
+        add_table(sock, *tables.pop())
+    elif what == 'rubbish':
+        mem[2 * RING:2 * RING + 4 * 128] = rubbish(grant[13])
+        add_table(sock, 2 * RING, 2)
     index(mem, RING + 6).value = SLOTS  # room for what comes: never taken
     message(sock, 6, b'test')
     answer(sock, 7)
@@ -161,10 +185,14 @@ if what == 'known':
     grant_sock.close()
 # The switch may learn that a port was given back later than its last process comes again.
 until = time.monotonic() + (60 if what == 'known' else 0)
-while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie', 'many'):
+while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie', 'many', 'table'):
     try:
         connect(grant)[0].close()
+        if what == 'table':
+            sys.exit('a table was not refused')
     except ConnectionError as e:
+        if what == 'table' and tables:
+            continue
         print('connected as it is asked for, and refused:', e, flush=True)
         sys.exit(0)
     if time.monotonic() > until:

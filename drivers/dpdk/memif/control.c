@@ -116,20 +116,50 @@ int weft_mconn_start(struct weft_mconn *c, int fd)
 
 /* ---- client --------------------------------------------------------------------------------- */
 
-enum { STEP_INIT, STEP_REGION, STEP_C2S, STEP_S2C, STEP_CONNECT };
+enum { STEP_INIT, STEP_REGION, STEP_C2S, STEP_S2C, STEP_FAREWELLS, STEP_CONNECT };
+
+#define FAREWELLS (1u << WEFT_MEMIF_LOG2_FAREWELLS)
 
 static size_t round_up(size_t n)
 {
 	return (n + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Both rings, then the buffers of both. The offset of a ring has 32 bits. */
+void weft_memif_farewell_write(struct weft_memif_farewell *f, const uint8_t *frame, uint32_t len)
+{
+	/* The process may be killed at any moment: no part of a frame is ever sent. */
+	atomic_store_explicit(&f->len, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	if (len > 0)
+		memcpy(f->frame, frame, len);
+	atomic_store_explicit(&f->len, len, memory_order_release);
+}
+
+static void copy_farewells(struct weft_mconn *c, uint8_t *table)
+{
+	const struct weft_memif_farewell *from = c->conf->farewells;
+
+	c->farewells = (struct weft_memif_farewell *)table;
+	/* relaxed: this thread has written them */
+	for (unsigned int i = 0; i < FAREWELLS; i++)
+		weft_memif_farewell_write(&c->farewells[i], from[i].frame,
+					  atomic_load_explicit(&from[i].len, memory_order_relaxed));
+}
+
+/*
+ * Both rings, then the buffers of both, then the farewells. The offset of a ring has 32 bits, and
+ * so has that of the farewells.
+ */
 static int make_memory(struct weft_mconn *c, unsigned int log2)
 {
 	size_t ring = weft_mring_bytes(log2), bufs = round_up(2 * ring);
-	size_t each = ((size_t)1 << log2) * c->conf->bsize, len = round_up(bufs + 2 * each);
+	size_t each = ((size_t)1 << log2) * c->conf->bsize, table = round_up(bufs + 2 * each);
+	size_t len = table;
 	int fd;
 	void *at;
+
+	if (c->conf->farewells)
+		len += round_up(FAREWELLS * sizeof(*c->farewells));
 
 	if (len > WEFT_MCONN_REGIONS_MAX)
 		return -E2BIG;
@@ -147,6 +177,8 @@ static int make_memory(struct weft_mconn *c, unsigned int log2)
 	c->num_regions = 1;
 	weft_mring_make(&c->tx, c->region, 0, bufs, c->conf->bsize, log2, true);
 	weft_mring_make(&c->rx, c->region, ring, bufs + each, c->conf->bsize, log2, false);
+	if (c->conf->farewells)
+		copy_farewells(c, c->region[0].at + table);
 	c->tx.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->rx.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return c->tx.event < 0 || c->rx.event < 0 ? -errno : 0;
@@ -167,6 +199,19 @@ static int send_ring(struct weft_mconn *c, const struct weft_mring *r, uint16_t 
 		.log2_size = log2_of(r),
 	};
 	return send_message(c, &m, r->event);
+}
+
+static int send_farewells(const struct weft_mconn *c)
+{
+	struct weft_memif_message m = {.type = WEFT_MEMIF_ADD_RING};
+
+	m.ring = (struct weft_memif_add_ring){
+		.flags = WEFT_MEMIF_RING_C2S,
+		.index = WEFT_MEMIF_FAREWELLS,
+		.offset = (uint32_t)((const uint8_t *)c->farewells - c->region[0].at),
+		.log2_size = WEFT_MEMIF_LOG2_FAREWELLS,
+	};
+	return send_message(c, &m, -1);
 }
 
 static int send_init(const struct weft_mconn *c)
@@ -204,6 +249,8 @@ static int send_step(struct weft_mconn *c)
 		return send_ring(c, &c->tx, WEFT_MEMIF_RING_C2S);
 	case STEP_S2C:
 		return send_ring(c, &c->rx, 0);
+	case STEP_FAREWELLS:
+		return send_farewells(c);
 	case STEP_CONNECT:
 		return send_message(c, &m, -1);
 	default:
@@ -231,6 +278,8 @@ static int client_take(struct weft_mconn *c, const struct weft_memif_message *m)
 		return take_hello(c, &m->hello);
 	if (m->type == WEFT_MEMIF_ACK && c->state == WEFT_MCONN_STEPS && c->step < STEP_CONNECT) {
 		c->step++;
+		if (c->step == STEP_FAREWELLS && !c->farewells)
+			c->step++;
 		return send_step(c) ? refuse(c, "the server takes no message") : 0;
 	}
 	if (m->type == WEFT_MEMIF_CONNECTED && c->state == WEFT_MCONN_STEPS &&

@@ -5,7 +5,8 @@
  *
  * The server sends HELLO. The client makes the memory and sends INIT, ADD_REGION, two ADD_RING and
  * CONNECT, each after the server's ACK of the previous one. CONNECTED is the last answer. A
- * connection has one ring for each direction. A message that does not fit the state ends it.
+ * connection has one ring for each direction. A message that does not fit the state ends it. To
+ * weft-switch a third ADD_RING names a table of farewells.
  *
  * All calls are the owner's; none waits. Everything from the peer is checked here: lengths and
  * types of messages, descriptors, the place of rings in their region, and what rings contain.
@@ -243,6 +244,18 @@ static inline bool weft_mring_sleeps(const struct weft_mring *r)
 #define WEFT_MEMIF_SECRET 24u
 /** Flag of ADD_RING: the client sends. */
 #define WEFT_MEMIF_RING_C2S 1u
+/** Index of ADD_RING for weft-switch: not a ring, but a table of farewells; without an eventfd. */
+#define WEFT_MEMIF_FAREWELLS 1u
+#define WEFT_MEMIF_LOG2_FAREWELLS 10u
+
+/**
+ * The farewell of one connection: a frame that weft-switch forwards when the client's process has
+ * ended. The client writes it; the switch reads a copy of it.
+ */
+struct weft_memif_farewell {
+	_Atomic uint32_t len; /**< of the frame; 0 = none, or it is being written */
+	uint8_t frame[124];
+};
 
 enum weft_memif_type {
 	WEFT_MEMIF_ACK = 1,
@@ -317,6 +330,8 @@ struct weft_mconn_conf {
 	uint32_t bsize;    /**< client: bytes of each buffer */
 	uint8_t log2_ring; /**< client: entries of a ring; server: at most */
 	char secret[24];   /**< of both ends; not terminated by a zero byte if it has 24 */
+	/** client of weft-switch: the table whose copy each connection has; NULL = it has none */
+	const struct weft_memif_farewell *farewells;
 };
 
 enum weft_mconn_state {
@@ -338,7 +353,8 @@ struct weft_mconn {
 	unsigned int num_regions;
 	struct weft_mregion region[WEFT_MRING_REGIONS];
 	struct weft_mring rx, tx;
-	char why[160]; /**< the reason for which the connection ended */
+	struct weft_memif_farewell *farewells; /**< client: the table in region 0; NULL = none */
+	char why[160];                         /**< the reason for which the connection ended */
 };
 
 void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll);
@@ -357,6 +373,9 @@ int weft_mconn_input(struct weft_mconn *c);
 
 /** End a connection, if there is one. @p why, if not NULL, is sent to the peer, and kept. */
 void weft_mconn_end(struct weft_mconn *c, const char *why);
+
+/** Client: replace an entry of a table of farewells. @p len 0: it is free */
+void weft_memif_farewell_write(struct weft_memif_farewell *f, const uint8_t *frame, uint32_t len);
 
 /* ------------------------------------------------------------------ signals of an eventfd */
 

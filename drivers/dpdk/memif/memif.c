@@ -495,6 +495,40 @@ static void memif_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 			 p->path);
 }
 
+/* Entry 0 is none. */
+static uint16_t free_farewell(struct weft_mport *p)
+{
+	const unsigned int num = (1u << WEFT_MEMIF_LOG2_FAREWELLS) - 1;
+
+	for (unsigned int i = 0; i < num; i++) {
+		p->last_farewell = (uint16_t)(1 + p->last_farewell % num);
+		/* relaxed: the owner's thread writes the table */
+		if (atomic_load_explicit(&p->farewells[p->last_farewell].len,
+					 memory_order_relaxed) == 0)
+			return p->last_farewell;
+	}
+	return 0;
+}
+
+/* The table outlives connections: each new one gets a copy. */
+static void memif_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
+			   uint32_t len)
+{
+	struct weft_mport *p = weft_mport_of(fp);
+
+	if (!p->farewells || len > sizeof(p->farewells->frame))
+		return;
+	if (*slot == 0 && len > 0)
+		*slot = free_farewell(p);
+	if (*slot == 0)
+		return;
+	weft_memif_farewell_write(&p->farewells[*slot], frame, len);
+	if (p->conn.farewells)
+		weft_memif_farewell_write(&p->conn.farewells[*slot], frame, len);
+	if (len == 0)
+		*slot = 0;
+}
+
 static void memif_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
 {
 	const struct weft_memif_stats *s = &weft_mport_of(fp)->stats;
@@ -519,6 +553,7 @@ static void memif_close(struct weft_frame_port *fp)
 	if (p->claim >= 0)
 		weft_socket_close_public(p->claim);
 	weft_frame_pools_free(fp);
+	free(p->farewells);
 	free(fp->hosts);
 	free(p);
 }
@@ -531,6 +566,7 @@ static const struct weft_frame_port_ops memif_ops = {
 	.wait_fd = memif_wait_fd,
 	.arm = memif_arm,
 	.disarm = memif_disarm,
+	.farewell = memif_farewell,
 	.counters = memif_counters,
 	.close = memif_close,
 };
@@ -730,6 +766,10 @@ int weft_mport_open(const char *path, const struct weft_mport_opts *o,
 	};
 	memcpy(p->conf.secret, o->secret, sizeof(p->conf.secret));
 	p->vouched = o->vouched;
+	/* Without memory for the table, peers notice the end of this process by their timeout. */
+	if (o->farewells)
+		p->farewells = calloc(1u << WEFT_MEMIF_LOG2_FAREWELLS, sizeof(*p->farewells));
+	p->conf.farewells = p->farewells;
 	weft_mconn_init(&p->conn, &p->conf, -1);
 	rc = open_port(p, o, why, why_len);
 	if (rc) {

@@ -40,6 +40,7 @@ struct weft_mport_opts {
 	 */
 	bool vouched;
 	bool network;     /**< the peer forwards frames to a network */
+	bool farewells;   /**< the peer forwards farewells when this process has ended */
 	const char *name; /**< of the lane's resource; NULL = the path */
 };
 
@@ -65,7 +66,9 @@ struct weft_mport {
 	struct weft_frame_port fp; /* first */
 	struct weft_mconn_conf conf;
 	struct weft_mconn conn;
-	struct weft_mwake wake; /* signals conn.tx.event */
+	struct weft_mwake wake;                /* signals conn.tx.event */
+	struct weft_memif_farewell *farewells; /**< table of farewells, or NULL */
+	uint16_t last_farewell;                /**< the entry that was assigned last */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
 	bool armed, vouched;

@@ -549,6 +549,7 @@ static void take_grant(const struct weft_switch_grant *g)
 		.queue = single ? g->port : 0,
 		.queues = single ? g->ports : 0,
 		.uplink = g->flags & WEFT_SWITCH_F_UPLINK,
+		.farewells = g->flags & WEFT_SWITCH_F_FAREWELLS,
 		.id = g->port,
 		.log2_ring = g->log2_ring,
 		.bsize = g->bsize,

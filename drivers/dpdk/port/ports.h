@@ -59,6 +59,7 @@ struct weft_switch_place {
 	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
 	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
 	bool uplink;            /**< frames leave the host */
+	bool farewells;         /**< it forwards farewells when the process has ended */
 	/* The memif connection: */
 	uint32_t id, bsize;
 	uint8_t log2_ring, mac[6];
@@ -102,6 +103,8 @@ const struct weft_switch_place *weft_switch_place(void);
 #define WEFT_SWITCH_F_SINGLE 0x1u
 /** The switch has an uplink to a network: frames leave the host. */
 #define WEFT_SWITCH_F_UPLINK 0x2u
+/** The switch accepts a table of farewells, and forwards them when the process has ended. */
+#define WEFT_SWITCH_F_FAREWELLS 0x4u
 
 /** In the host's byte order: both ends are on the same host. */
 struct weft_switch_grant {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "switch/pump.h"
@@ -332,6 +333,71 @@ static void a_process_that_ends_with_a_broken_ring_is_dropped(void **state)
 	assert_int_equal(atomic_load(&sw.handover.broken), 0);
 }
 
+/* Farewells that process 1 has left for process 0; every second one has another's source. */
+static struct sw_farewells *farewells_of_1(unsigned int num)
+{
+	struct sw_farewells *all = malloc(sizeof(*all) + num * sizeof(all->at[0]));
+	const struct weft_frame_hdr hdr = {.type = WEFT_FRAME_GONE};
+	struct weft_encap_addr a = {.src_ip = sw.plan.ip[1],
+				    .dst_ip = sw.plan.ip[0],
+				    .src_port = BASE,
+				    .dst_port = BASE};
+
+	sw_plan_mac(&sw.plan, 1, a.src_mac);
+	sw_plan_mac(&sw.plan, 0, a.dst_mac);
+	all->num = num;
+	for (unsigned int i = 0; i < num; i++) {
+		all->at[i].len = weft_frame_write(all->at[i].frame, &a, &hdr, NULL, 0);
+		if (i % 2)
+			all->at[i].frame[11]++;
+	}
+	return all;
+}
+
+/* @behaviour R86 */
+static void farewells_of_an_ended_process_are_forwarded(void **state)
+{
+	const uint64_t now = 1000000000, ms = 1000000;
+	struct sw_counters *from = &sw.lane[1].counters, *to = &sw.lane[0].counters;
+	struct sw_farewells *all;
+
+	begin();
+	all = farewells_of_1(100);
+	sw.handover.farewells = all;
+	end_process(1);
+	assert_null(sw.handover.farewells);
+	round_at(now, 0);
+	round_at(now, 0);
+	assert_int_equal(to->farewells, SW_BURST / 2); /* no flood */
+	assert_int_equal(from->drop[SW_DROP_SOURCE], SW_BURST / 2);
+	assert_int_equal(received(0)[14 + 28 + offsetof(struct weft_frame_hdr, type)],
+			 WEFT_FRAME_GONE);
+	for (unsigned int i = 1; i < 2000; i++)
+		round_at(now + i * ms, 0);
+	assert_int_equal(to->farewells, 4 * 50); /* before each of three probes, and afterwards */
+	assert_int_equal(to->tx_frames, 4 * 50 + 3);
+	attach(1, 1001); /* the control thread frees them */
+	assert_ptr_equal(sw.handover.farewells, all);
+	sw.handover.farewells = NULL;
+	free(all);
+}
+
+static void the_next_process_stops_the_farewells(void **state)
+{
+	struct sw_farewells *all;
+
+	begin();
+	all = farewells_of_1(100);
+	sw.handover.farewells = all;
+	end_process(1);
+	attach(1, 1001);
+	assert_ptr_equal(sw.handover.farewells, all);
+	sw.handover.farewells = NULL;
+	free(all);
+	round_at(1000000000, 0);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +409,8 @@ int main(void)
 		cmocka_unit_test_setup(peers_of_an_ended_process_are_notified, setup),
 		cmocka_unit_test_setup(a_flood_uses_up_no_farewells_of_others, setup),
 		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
+		cmocka_unit_test_setup(farewells_of_an_ended_process_are_forwarded, setup),
+		cmocka_unit_test_setup(the_next_process_stops_the_farewells, setup),
 		cmocka_unit_test_setup(the_last_frames_of_a_process_arrive, setup),
 		cmocka_unit_test_setup(a_process_that_ends_with_a_broken_ring_is_dropped, setup),
 	};
