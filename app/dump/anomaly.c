@@ -19,10 +19,10 @@
  * is random.
  */
 
-#define RANK_LIMIT 0.62 /* rank_of() of a queue, at least; and three deviations above 0.5 */
-#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer, */
-#define RANK_LONG 0.85  /* except those behind a host that sends rarely, and much at once */
-#define SHORT_RUN 2.0   /* frames lost in a row, on average: a burst from here on */
+#define RANK_LIMIT 0.62 /* least rank_of() of a queue's loss; also three deviations above 0.5 */
+#define LONG_RUN 4.5    /* queues lose fewer frames in a row, on average */
+#define RANK_LONG 0.85  /* rank_of() the load from which LONG_RUN is no limit: rare large bursts */
+#define SHORT_RUN 2.0   /* average frames lost in a row from which on the loss is a burst's */
 
 /* The probability that a lost frame has a higher rank than one that came; 0.5 = no correlation. */
 static double rank_of(const struct trace_ranks *r)
@@ -53,9 +53,9 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-#define GAP_FACTOR 3      /* losses are judged from this multiple of the capture's own gaps on */
-#define LEFT_NS 18000000u /* ends that stop earlier after a loss: left_at_once() */
-#define PROVED 2u         /* FAULT_SEVERAL for frames that nothing but the fault makes */
+#define GAP_FACTOR 3      /* losses count if their share is this multiple of gaps_of() or more */
+#define LEFT_NS 18000000u /* ns within which both ends stop: left_at_once() */
+#define PROVED 2u         /* FAULT_SEVERAL for corruption and duplication, which one frame proves */
 #define MTU_FRAMES 3u     /* lost frames that show a smaller MTU, at least */
 #define MTU_SEARCH 9u     /* MTU_FRAMES where the capture may begin after the change of the MTU */
 
@@ -334,7 +334,7 @@ static void fault_lanes(const struct trace *t, struct fault_list *l)
  * strongest first. What is too small for a verdict is an observation.
  */
 
-#define CONSEQUENCE_NS 5000000u /* a cause may be seen later than its consequence by this */
+#define CONSEQUENCE_NS 5000000u /* ns by which a cause may be seen after its consequence */
 
 /*
  * May @p b be the cause of the delay @p a? A fault of any lane can be: the other lanes then carry

@@ -251,10 +251,10 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define DRIFT_NS 1000000000u   /* shorter captures are too short for a drift */
 #define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
-#define DRIFT_SPREAD 2e-6      /* quartiles of slopes: at most this or the median apart */
-#define EQUAL_NS 20000000      /* sum of both directions' least delays, at most, if clocks equal */
-#define HOST_NS 10000000       /* a frame came this long before it was sent: two hosts' clocks */
-#define CALL_NS 100000         /* a flight recorder marks polls that are later after their call */
+#define DRIFT_SPREAD 2e-6      /* quartiles of slopes are at most this, or the median, apart */
+#define EQUAL_NS 20000000      /* clocks are equal if both least delays add up to at most this */
+#define HOST_NS 10000000       /* frames that come this much before they are sent: two clocks */
+#define CALL_NS 100000         /* a flight recorder marks polls that begin later in their call */
 #define NEIGHBOUR_NS 10000000u /* most ns between two frames that are compared */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */
 
@@ -473,7 +473,7 @@ struct two {
 	struct stretch s[STRETCHES], all;
 	uint64_t from, to;
 	bool host;
-	int64_t early; /* a frame may have come up to this long after its time stamp */
+	int64_t early; /* ns by which a frame may have come after its time stamp, at most */
 };
 
 static void least(struct stretch *s, unsigned int dir, int64_t d)
@@ -693,8 +693,8 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 		if (!strcmp(names[i], "-")) {
 			if (num == 1)
 				break; /* standard input is read once: no directions are inferred */
-			cli_error("standard input can't be compared with other captures, which are "
-				  "read twice: write it to a file");
+			cli_error("captures that are compared are read twice, which standard input "
+				  "can't be: write it to a file");
 			ret = APP_USAGE;
 		} else {
 			ret = look_through(names[i], (uint8_t)i, survey, &all);

@@ -20,7 +20,7 @@
 #define SURVEY_MACS 16u
 #define SURVEY_NO_STATION UINT8_MAX /**< survey_port.station: the address is not known */
 
-/** A stretch of time in which the capture lost records of an interface; by its own clock. */
+/** A stretch of time, by the capture's own clock, in which it lost records of an interface. */
 struct survey_hole {
 	uint64_t from, to, count; /**< count: lost records */
 	uint16_t iface;           /**< UINT16_MAX = any */
@@ -28,25 +28,25 @@ struct survey_hole {
 
 struct survey_port {
 	uint64_t first, last; /**< times of its records; 0 = it has none */
-	uint64_t second;      /**< of the first record that is later than @p first; 0 = none */
+	uint64_t second;      /**< time of the first record that is later than `first`; 0 = none */
 	uint64_t frames;      /**< unicast Ethernet frames */
 	uint64_t undirected;  /**< unicast Ethernet frames without a direction */
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
-	uint8_t station; /**< index of its own address, or SURVEY_NO_STATION */
+	uint8_t station; /**< index in `mac` of the interface's address, or SURVEY_NO_STATION */
 };
 
 struct survey_file {
 	uint64_t first, last; /**< times of its records */
-	uint64_t end;         /**< the capture ran until then: by statistics, at least @p last */
+	uint64_t end;         /**< the capture ran until then, by its statistics; at least `last` */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */
 	uint64_t lane_frames; /**< frames of Weft */
 	uint64_t undirected;  /**< frames of Weft without a direction in the capture */
 	uint64_t too_short;   /**< frames whose lane header the capture has cut */
-	uint32_t caplen;      /**< the longest captured length of such frames */
-	uint32_t needed;      /**< captured length that all of them would need */
+	uint32_t caplen;      /**< longest captured length of the `too_short` frames */
+	uint32_t needed;      /**< captured length with which none of them would be too short */
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
@@ -69,12 +69,12 @@ void survey_way(const struct survey *s, struct dump_frame *frame);
 
 /** The clock of a capture, relative to that of the first one. */
 struct trace_clock {
-	bool known;         /**< frames connect it to the first capture's */
+	bool known;         /**< frames in common relate it to the first capture's clock */
 	int64_t offset;     /**< ns to subtract from a time at @p at */
 	uint64_t at;        /**< a time by this capture's clock */
-	double drift;       /**< ns per ns */
-	double drift_error; /**< half the distance of the quartiles */
-	bool equal;         /**< no frame contradicts it: it is not corrected */
+	double drift;       /**< ns by which the offset grows in each ns */
+	double drift_error; /**< half the distance of the quartiles of measured drifts */
+	bool equal;         /**< no frame contradicts that both clocks are equal: offset is 0 */
 };
 
 /** Reads the captures once. @return APP_OK, or an exit code after an error message */

@@ -98,7 +98,10 @@ struct dump_msg {
 	const uint8_t *data; /**< the bytes after the id and the length */
 };
 
-/** @param at  0 at first. @return false: there is none after it, or none was captured */
+/**
+ * The next message of a DATA frame, or of a record.
+ * @param at  0 for the first call. @return false: no further message was captured
+ */
 bool dump_msg_next(const struct dump_view *view, uint32_t *at, struct dump_msg *msg);
 
 /** Check a message against doc/wire.md. @return NULL = correct, or the error, in static storage */

@@ -16,11 +16,11 @@
  * a part of the growth is explained by what it had sent just before.
  */
 
-#define DELAY_NS 50000   /* smaller changes are no fault */
+#define DELAY_NS 50000   /* ns; a smaller growth is no fault */
 #define DELAY_FRAMES 10u /* frames before the change, and after it, at least */
 #define DELAY_TIMES 10u  /* times at which frames are slow after the change, at least */
 #define LOW 0.1          /* quantile that is compared */
-#define OWN_NS 4         /* per byte sent just before: a port of 2 Gbit/s */
+#define OWN_NS 4         /* ns for each byte sent just before: a port of 2 Gbit/s */
 #define OWN_FREE 3000u   /* bytes sent just before that still are no queue */
 
 static int by_delay(const void *a, const void *b)
@@ -131,7 +131,7 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 #define SLOTS_OTHER 4u  /* slots of another lane in the time of the row, at least */
 #define TIMES_OTHER 10  /* the median of these slots is below the floor by this factor */
 #define TIMES_LONG 3    /* TIMES_OTHER for a row of a quarter of all slots or more */
-#define TIMES_ROW 2u    /* the row is longer by this than other such rows, which hosts make */
+#define TIMES_ROW 2u    /* the row is longer than others by this factor: hosts make such rows */
 #define CHANCE 6.9      /* ln(1000): chance makes such a row in less than 1 of 1000 flows */
 
 /* Take slot @p b into the earlier slot @p a. */
@@ -426,7 +426,7 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
 #define PROVED_OTHERS 4u /* fast slots of other lanes, at least; and this multiple of slow ones */
 #define LIMITS 9u        /* delays between fast and slow that are tried, each twice the last */
 
-/* Is flow @p g between the same hosts as @p f: and between the same ports, or between others? */
+/* Is @p g between the hosts of @p f? With @p same, at the same ports; else at another receiver. */
 static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g, bool same)
 {
 	return same ? trace_same_ports(f, g)
@@ -559,7 +559,7 @@ static bool is_proved(const struct trace *t, const struct trace_flow *f, struct 
  * its floor.
  */
 
-#define STANDS_NS 1000000 /* floor, at least */
+#define STANDS_NS 1000000 /* ns; a lower floor is no fault */
 
 static bool stands(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
 {

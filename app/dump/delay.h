@@ -9,7 +9,7 @@
 #include "dump/trace.h"
 
 /**
- * Take a frame that arrived into the floor of its slot of time.
+ * Take the delay of a frame that arrived into the floor, the least delay, of its slot of time.
  * @param proved  ns; its path took longer than this, as a poll of the receiver shows. 0 = not known
  * @param load    as in struct trace_sample
  */
@@ -18,8 +18,8 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 
 struct trace_delay {
 	int64_t before, after; /**< ns: low quantiles of the delays, or the least delays */
-	uint64_t time;
-	/** no host explains it: other lanes were fast then, or delays have a floor (delay.c) */
+	uint64_t time;         /**< when the delay grew, common clock */
+	/** no busy host explains it: other lanes were fast, or delays have a floor (delay.c) */
 	bool of_path;
 };
 

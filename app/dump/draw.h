@@ -27,7 +27,7 @@ void svg_label(FILE *out, double x, double y, const char *anchor, const char *te
 void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *color,
 	      double width);
 void svg_begin(FILE *out, double height, const char *title);
-/** Draw times below a picture, with lines through it. */
+/** Draw the axis of time below a picture, and its grid lines through the picture. */
 void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom);
 /** "4.56 s", "31.2 us". @return buf */
 const char *svg_time(double us, char buf[24]);

@@ -42,7 +42,7 @@
  * capture. Frames are judged lost after TRACE_LOST_NS, so their count is late by that.
  */
 
-#define LANES 10u /* lanes that are printed: the busiest ones; all with --all */
+#define LANES 10u /* directions of lanes that are printed, the busiest first; all with --all */
 
 /* Counters of a flow when the interval began. */
 struct live_flow {
@@ -603,7 +603,7 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &act, NULL);
 }
 
-/* From a pipe lines are printed as they come, so that a live capture can be watched. */
+/* A capture from standard input may be live, so each line is flushed. */
 static void set_output(const struct dump_options *o)
 {
 	static char output[256 << 10];
@@ -626,7 +626,7 @@ int main(int argc, char **argv)
 		ret = o.frames || o.wrong ? print_frames(&o) : dump_analyse(&o);
 	dump_options_free(&o);
 	if (fflush(stdout) || ferror(stdout)) {
-		cli_error("the output can't be written");
+		cli_error("standard output can't be written");
 		return APP_FAIL;
 	}
 	return ret < 0 ? APP_OK : ret;

@@ -17,7 +17,7 @@
  * are in a ring, in the order in which they were seen first.
  */
 
-#define END_NS 5000000u /* frames sent this short time before the end may still arrive */
+#define END_NS 5000000u /* ns. Frames sent later before the captures' end may still arrive */
 #define ARRIVAL_NS 100000u
 #define BUCKETS (2u * TRACE_PENDING)
 #define RING_LEAST 64u /* frames of the smallest usual ring of a port */
@@ -25,15 +25,15 @@
 
 struct pending {
 	uint64_t id;
-	uint64_t out, in; /* 0 = not seen */
-	uint64_t absent;  /* it came after this time */
-	uint64_t within;  /* it was sent within this time after out */
+	uint64_t out, in; /* times of sending and arrival; 0 = not seen */
+	uint64_t absent;  /* the frame came after this time, as a poll shows; 0 = not known */
+	uint64_t within;  /* the frame left at most this after `out`, ns */
 	uint32_t flow, len, crc, next, order, bucket;
-	struct trace_port at;    /* where it came first */
+	struct trace_port at;    /* interface at which it came first */
 	uint8_t path, outs, ins; /* times seen: probes that are sent at the same time are equal */
-	bool repeated;           /* DATA came there twice: no two transmissions are equal */
+	bool repeated;           /* DATA came twice at `at`: the network has duplicated it */
 	bool data, bye, changed, whole, late, far;
-	bool acked; /* its receiver has acknowledged it, and it was sent once */
+	bool acked; /* its receiver has acknowledged it, and it was sent only once */
 };
 
 struct trace_pending {
@@ -107,7 +107,7 @@ static uint32_t far_bucket(uint64_t id)
 	return dump_hash(id, 0);
 }
 
-/* @param[out] full  a new entry goes to the bucket of its id, since this one is full */
+/* @param[out] full  the bucket is full, so a new entry goes to the bucket of its id */
 static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucket, bool *full)
 {
 	uint32_t steps = 0, more = 0;
@@ -119,9 +119,9 @@ static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucke
 
 /* ---- judgement ------------------------------------------------------------------------------ */
 
-/* Least lengths of a run that is a hole: */
-#define HOLE_NS 2500000u  /* at the end of the captures; longer than a retransmission takes */
-#define LONG_NS 10000000u /* before a frame that came */
+/* Least durations of a run of lost frames that is a hole. */
+#define HOLE_NS 2500000u  /* ns, of a run that the captures end; retransmissions take less */
+#define LONG_NS 10000000u /* ns, of a run that a frame ends that came */
 
 static bool is_hole(const struct trace_run *r, bool open)
 {
@@ -170,7 +170,7 @@ static struct trace_poll *poll_of(const struct trace *t, const struct trace_flow
 	return trace_poll_of(t, &f->in);
 }
 
-/* A frame came. Did it wait in the ring of a silent receiver? */
+/* Count a frame that came, if it waited in the ring of a silent receiver. */
 static void waited(const struct trace *t, const struct trace_flow *f, uint64_t out)
 {
 	const struct trace_gap *g = silence_of(t, f, out);
@@ -201,8 +201,8 @@ static unsigned int class_of(uint64_t value)
 }
 
 /*
- * Each frame counts, whether its hosts were silent or not: frames that wait for a busy receiver are
- * those behind many others. What is compared is known before the fate of the frame.
+ * Count a frame by its load, and by the delay of what came last. Frames of silent hosts count, too:
+ * frames that wait for a busy receiver are those behind many others.
  */
 static void ranked(struct trace_flow *f, uint32_t load, bool came)
 {
@@ -252,7 +252,7 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 	f->run.to = e->out;
 	if (f->run.to - f->run.from >= f->longest.to - f->longest.from)
 		f->longest = f->run;
-	/* Samples are without frames of such times, as those that came. */
+	/* As in came(), samples are without frames of times in which a host was silent. */
 	if (silence_of(t, f, e->out) ||
 	    trace_host_silent(&t->host[f->out.file], e->out, e->out + 1))
 		return;
@@ -268,7 +268,7 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 
 /*
  * The frames that the ring of the flow's receiver holds, by the HELLO of any flow to its port. A
- * capture that begins later, or a flight recorder, has none: then the least of usual ports.
+ * capture that begins later, or a flight recorder, has no HELLO: then RING_LEAST.
  * @return 0 = frames come there whose sender has no capture
  */
 static uint32_t ring_of(const struct trace *t, const struct trace_flow *f)
@@ -315,7 +315,7 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 	}
 }
 
-/* The time in which a frame arrives. If a capture lost records in it, the frame is not judged. */
+/* The ns within which a frame arrives. If a capture lost records then, the frame is not judged. */
 static uint64_t arrival(const struct trace_flow *f)
 {
 	return f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS

@@ -18,13 +18,16 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
 			const struct dump_view *view, uint64_t time);
 
-/** Record that the frame of this number came: it was sent once and acknowledged. */
+/** Record that a frame came: it was sent once and acknowledged. @param number  as trace.fate */
 void trace_fate_acked(struct trace *t, uint64_t number);
 
 /** Record the end of a run of lost frames; with @p open the captures have ended in it. */
 void trace_run_end(struct trace_flow *f, bool open);
 
-/** Judge frames that have waited for TRACE_LOST_NS, or whose place is needed; with @p all, all. */
+/**
+ * Judge frames that were seen first TRACE_LOST_NS ago or earlier, and the oldest frame of a full
+ * ring; with @p all, every frame.
+ */
 void trace_fate_judge(struct trace *t, bool all);
 
 #endif /* DUMP_FATE_H */

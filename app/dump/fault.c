@@ -16,8 +16,9 @@ static const struct {
 	const char *name, *advice;
 } faults[FAULT_COUNT] = {
 	[FAULT_NONE] = {"none", ""},
-	[FAULT_RANDOM_LOSS] = {"random loss",
-			       "compare error counters of ports on this way; a cable, a connector"},
+	[FAULT_RANDOM_LOSS] =
+		{"random loss",
+		 "compare error counters of ports on this way; check cables, connectors"},
 	[FAULT_BURST_LOSS] = {"burst loss",
 			      "look for a link or a switch on this way that comes and goes"},
 	[FAULT_QUEUE_LOSS] = {"queue or policer loss",
@@ -26,8 +27,9 @@ static const struct {
 			       "look for a loop or a mirror port between the two hosts"},
 	[FAULT_REORDERING] = {"reordering",
 			      "look for packets spread over links on this way (hash of flows)"},
-	[FAULT_CORRUPTION] = {"corruption",
-			      "compare CRC counters of ports on this way; a cable, a NIC, memory"},
+	[FAULT_CORRUPTION] =
+		{"corruption",
+		 "compare CRC counters of ports on this way; check cables, NICs, memory"},
 	[FAULT_DELAY] = {"delay or jitter",
 			 "look for a changed route or a standing queue on this way"},
 	[FAULT_BLACKHOLE_ONE_WAY] = {"blackhole one way",
@@ -91,10 +93,10 @@ struct trace_anomaly *fault_add(struct fault_list *l, enum trace_fault fault, ui
 
 /* ---- hosts ---------------------------------------------------------------------------------- */
 
-#define STOP_NS 5000000u     /* a silence from this length on is a stop */
-#define SLOW_SILENCES 10u    /* a slow receiver has at least this number of silences */
+#define STOP_NS 5000000u     /* ns; a shorter silence is no stop, whatever its share of the time */
+#define SLOW_SILENCES 10u    /* fewer silences of a slow receiver are an observation */
 #define TIME_SHARE 0.05      /* a smaller share of the time is an observation */
-#define GONE_NS 50000000u    /* a host without frames for longer, to which others send, is gone */
+#define GONE_NS 50000000u    /* ns for which others send to a host that has gone, at least */
 #define SILENT_NS 200000000u /* GONE_NS for a peer without a capture */
 
 static uint64_t overflowed(const struct trace *t, uint8_t file)

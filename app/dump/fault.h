@@ -48,10 +48,10 @@ struct trace_anomaly {
 	bool reported;    /**< slow receiver: its own frames report the pauses */
 	bool of_path;     /**< no host explains it */
 	uint32_t flow;  /**< a flow of the lane; TRACE_NONE = the fault is of a host or a capture */
-	uint8_t host;   /**< file of the host that is slow, stopped or down */
+	uint8_t host;   /**< file of the host at fault; of a lane's fault that of the receiver */
 	uint64_t time;  /**< time of the first evidence, common clock */
 	double share;   /**< share of the frames or the time, 0 to 1; 0 = the fault has none */
-	double weight;  /**< the strongest is named first */
+	double weight;  /**< verdicts are sorted by it, the greatest first */
 	char text[240]; /**< the evidence */
 };
 
@@ -61,14 +61,14 @@ struct trace_anomaly {
 
 #define FAULT_FRAME_SHARE 0.0002 /**< a smaller share of the frames is an observation */
 #define FAULT_SEVERAL 4u         /**< fewer frames are an observation */
-#define FAULT_BUSY_NS 20000000u  /**< a sender of DATA within this time has more to send */
+#define FAULT_BUSY_NS 20000000u  /**< an end that sent DATA this short time ago has more to send */
 /**
  * ns. An end with DATA to send is down if it is silent for this time after the first lost frame to
  * it. If frames of a host are later than this after its capture's last record, only the capture has
  * ended.
  */
 #define FAULT_DOWN_NS 1500000u
-/** Frames of this time a killed process may not have written. */
+/** ns. Frames of this last time of a killed process may be missing from its capture. */
 #define FAULT_UNWRITTEN_NS 200000000u
 
 struct fault_list {

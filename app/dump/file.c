@@ -39,8 +39,8 @@ static struct dump_device_counter *counter_of(struct dump_devices *d, const char
 }
 
 /*
- * Read a comment of statistics. Counters beyond the table are left out.
- * @return false: it has no counters
+ * Read the comment of a statistics block. Counters beyond the table are left out.
+ * @return false: the comment is no list of counters
  */
 static bool dump_devices_read(struct dump_devices *d, const void *text, size_t len, uint64_t time)
 {
@@ -193,7 +193,7 @@ static bool read_block(struct dump_file *file, struct block *b)
 	if (got == 0 && !ferror(file->f))
 		return false; /* the end */
 	if (got != 8)
-		return damaged(file, "cut short: %zu bytes of a block's head", got);
+		return damaged(file, "cut short: only %zu of the 8 bytes of a block's head", got);
 	memcpy(&b->type, head, sizeof(b->type));
 	if (b->type == SECTION) {
 		if (!section_order(file, head))
@@ -282,7 +282,7 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 	dump_iface_lane(i);
 	i->sockets = i->worker && !strncmp(i->lane, "udp:", 4);
 	if (i->per_second == 0)
-		return damaged(file, "interface %u has an impossible unit of time",
+		return damaged(file, "the time unit (if_tsresol) of interface %u is not supported",
 			       file->num_ifaces);
 	if (i->per_second == NS)
 		i->per_second = 0;
@@ -595,7 +595,7 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame)
 		if (dump_file_stop)
 			return false;
 		if (!(file->pcap ? pcap_one(file, frame) : dump_pcapng_next(file, frame))) {
-			if (dump_file_stop) /* it has interrupted a read: that is no damage */
+			if (dump_file_stop) /* the signal has interrupted a read: no damage */
 				file->why[0] = '\0';
 			return false;
 		}

@@ -22,7 +22,7 @@
 struct dump_device_counter {
 	char device[32], port[8], name[40]; /**< printable */
 	uint64_t first, last;
-	uint64_t since; /**< the first statistics in which it had grown, ns since 1970; 0 = none */
+	uint64_t since; /**< time of the statistics that first show growth, ns; 0 = none */
 };
 
 struct dump_devices {
@@ -42,9 +42,9 @@ struct dump_frame {
 	uint32_t len;     /**< bytes that the frame had */
 	uint64_t time;    /**< ns since 1970 by the capturing host's clock */
 	uint64_t number;  /**< number of the frame in its file, from 1 */
-	uint64_t dropped; /**< records that its writer lost between the one before and this */
+	uint64_t dropped; /**< records of its interface that the writer lost just before it */
 	uint16_t iface;
-	uint8_t file; /**< number of the capture on the command line */
+	uint8_t file; /**< place of the capture on the command line, from 0 */
 	uint8_t way;  /**< enum dump_way */
 	/** the keys of sealed frames; NULL = none are known */
 	struct dump_keylog *keylog;
@@ -57,7 +57,7 @@ struct dump_frame {
 	bool sockets; /**< its interface is of a lane over sockets (struct dump_iface) */
 	bool damaged; /**< its receiver found a wrong checksum, by the flags of its block */
 	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
-	/** in pcapng: a text about it, which has no end mark */
+	/** comment of the frame's block in pcapng, without a NUL at its end; NULL = none */
 	const char *comment;
 	uint16_t comment_len;
 };
@@ -66,14 +66,14 @@ struct dump_iface {
 	char name[96]; /**< printable */
 	char lane[48]; /**< the first word of the name */
 	bool ethernet;
-	bool records;        /**< message records of a lane without frames */
-	bool sockets;        /**< of a lane over sockets, of which a poll reads one */
-	uint64_t worker;     /**< whose lane it is, by its description; 0 = not known */
-	uint32_t snaplen;    /**< 0 = none */
-	uint64_t per_second; /**< units of its time stamps; 0 = 10^9 */
-	int64_t offset;      /**< s, which are added to its time stamps */
-	uint64_t dropped;    /**< total of lost frames, by its statistics */
-	uint64_t reported;   /**< sum of the frames lost before others, by their options */
+	bool records;        /**< its frames are message records of a lane without frames */
+	bool sockets;        /**< a lane over UDP sockets, which are polled one by one */
+	uint64_t worker;     /**< id of the lane's worker, from the description; 0 = not known */
+	uint32_t snaplen;    /**< most captured bytes of a frame; 0 = no limit */
+	uint64_t per_second; /**< units of the time stamps in a second; 0 means 10^9 */
+	int64_t offset;      /**< seconds to add to the time stamps */
+	uint64_t dropped;    /**< frames that the writer lost, by the newest statistics block */
+	uint64_t reported;   /**< sum of dump_frame.dropped of its frames */
 };
 
 struct dump_file {
@@ -82,7 +82,7 @@ struct dump_file {
 	FILE *f;
 	char *buffer;      /**< buffer of f, allocated; NULL = none */
 	struct pcap *pcap; /**< libpcap's reader, or NULL: pcapng */
-	bool swap;         /**< the writer's byte order is not ours */
+	bool swap;         /**< the file's byte order is not this machine's */
 	bool section;      /**< a section header has been read */
 	uint8_t *block;
 	size_t room;
@@ -91,18 +91,18 @@ struct dump_file {
 	uint64_t dropped_before; /**< frames that the writer lost in earlier sections */
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	bool weft;               /**< the writer of the section is Weft */
-	uint64_t host; /**< number of the running system that Weft has written; 0 = not known */
-	bool closed;   /**< statistics follow the last frame */
+	uint64_t host; /**< random id of the host's boot, which Weft writes; 0 = not known */
+	bool closed;   /**< a statistics block of the last frame's interface follows that frame */
 	uint16_t last_iface; /**< interface of the last frame */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
-	uint64_t end; /**< statistics of an interface are of this time, ns; 0 = none */
+	uint64_t end; /**< time of the newest statistics block, ns since 1970; 0 = no such block */
 	struct dump_devices devices;
 	char comment[400]; /**< comment of the last section that has one; printable */
 	char why[300];     /**< the error and its place; "" = no error so far */
 };
 
-/** Set by a signal's handler: all captures end there, without an error. */
+/** Set by a signal handler: dump_file_next() then returns false for all captures, without error. */
 extern volatile sig_atomic_t dump_file_stop;
 
 /** @param name  "-" = standard input. @return NULL: @p why names the file and the error */
@@ -134,7 +134,7 @@ void dump_filter_free(struct dump_filter *filter);
 /** How far a large file has been read: on standard error, if that is a terminal. */
 struct dump_progress {
 	uint64_t size; /**< bytes of the file; 0 = not known */
-	uint64_t next; /**< bytes at which the next line is printed */
+	uint64_t next; /**< bytes read at which the line is printed again */
 	bool shown;
 };
 

@@ -16,18 +16,18 @@
 #include "dump/trace.h"
 
 #define BUCKETS (2u * FLIGHTS)
-#define PROMPT_NS 50000u /* a retransmission this soon after an acknowledgement is due to it */
+#define PROMPT_NS 50000u /* ns. An acknowledgement causes retransmissions that follow so soon */
 #define JUMP 65536       /* if more sequences are acknowledged at once, frames are missing */
-#define SENT 8u          /* transmissions of a frame that are distinguished */
-/* A transmission that comes later than this behind the acknowledgement of its frame is lost. */
+#define SENT 8u          /* first transmissions of a frame that are distinguished */
+/* A transmission that has not come this many ns after its frame's acknowledgement is lost. */
 #define AWAIT_NS 100000000u
 
 struct flight {
-	uint64_t entered;     /* when a record was seen first */
+	uint64_t entered;     /* of a message record: when it was seen first */
 	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
-	uint64_t fate;          /* number of the first transmission, or UINT64_MAX */
-	uint32_t sent_as[SENT]; /* name_of() the first transmissions */
+	uint64_t fate;          /* trace.fate of the first transmission */
+	uint32_t sent_as[SENT]; /* name_of() each of the first SENT transmissions */
 	uint32_t outs;          /* number of transmissions */
 	/*
 	 * When a retransmission arrived, and the first transmission had not; 0 = never. `needed`:
@@ -37,14 +37,15 @@ struct flight {
 	uint64_t repaired;
 	uint32_t needed, ins;
 	uint8_t came, path;
-	/* It is acknowledged, and transmissions of it that are missing may come until then. */
+	/* Time until which missing transmissions of the acknowledged frame may come; 0 = none. */
 	uint64_t awaited_until;
-	bool live;   /* not acknowledged */
-	bool listed; /* in the table: until all before it are acknowledged, too */
-	bool out, here, again, resent;
-	bool record; /* a message record, which gets no acknowledgement */
-	bool by_ack; /* retransmitted because later ones were acknowledged */
-	bool missed; /* seen first as a retransmission: the first transmission is missing */
+	bool live;          /* not acknowledged */
+	bool listed;        /* in the table: until all before it are acknowledged, too */
+	bool out, here;     /* a transmission was seen; the frame has arrived */
+	bool again, resent; /* it was sent more than once; the newest transmission is another one */
+	bool record;        /* a message record, which gets no acknowledgement */
+	bool by_ack;        /* retransmitted because later ones were acknowledged */
+	bool missed;        /* seen first as a retransmission: the first transmission is missing */
 };
 
 int flight_make(struct trace_follow *fo)
@@ -192,7 +193,7 @@ static void record(struct trace_follow *fo, const struct msg *m, const struct ms
 					.acked = acked});
 }
 
-/* Bytes of a message have arrived at its receiver. */
+/* A link of a frame that arrived: bytes, announcement or end of message @p m. */
 static void is_there(struct msg *m, const struct msg_link *l, const struct flight *e, uint64_t time,
 		     uint8_t way)
 {
@@ -248,8 +249,8 @@ static void settle_repair(struct msg *m, const struct msg_link *l, const struct 
 }
 
 /*
- * A frame has arrived, or @p acked: its acknowledgement shows that; then @p way is
- * DUMP_WAY_UNKNOWN. @param repairs  it was no first transmission
+ * A frame has arrived. With @p acked only its acknowledgement shows that, and @p way is
+ * DUMP_WAY_UNKNOWN. @param repairs  a retransmission has arrived, or with @p acked may have
  */
 static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked,
 		    bool repairs)
@@ -328,7 +329,7 @@ static void count_flight(struct trace_flow *f, uint64_t time)
 	f->flight_at = time;
 }
 
-/* It is acknowledged, or its acknowledgement will not be seen. */
+/* The frame is no longer in flight: it is acknowledged, or no acknowledgement will be seen. */
 static void lands(struct trace *t, struct flight *e, uint64_t time)
 {
 	struct trace_flow *f = &t->flow[e->flow];
@@ -394,7 +395,7 @@ void flight_sweep(struct trace *t)
 	}
 }
 
-/* A record of sending without a capture of the receiver: the message arrives when it was sent. */
+/* Without a record of the receiver, a message counts as arrived when it was sent. */
 static void settle(struct trace *t, struct flight *e)
 {
 	if (e->record && e->live && !e->here)
@@ -653,7 +654,7 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 		let_go(t, e, time);
 }
 
-/* Words of the last SACK block, from bit @p shift on. */
+/* Word @p i of the last SACK block, after a shift by @p shift bits. */
 static uint64_t known_word(const struct trace_flow *f, uint32_t shift, unsigned int i)
 {
 	uint32_t at = i + shift / 64, bits = shift % 64;

@@ -31,9 +31,9 @@ void flight_mark(struct trace *t, const struct msg *m);
 /** Retire all frames, after the last one. */
 void flight_end(struct trace *t);
 
-/** Retire frames that are acknowledged, and of which no further transmission is awaited. */
+/** Release acknowledged frames whose missing transmissions are no longer awaited. */
 void flight_sweep(struct trace *t);
-/** Retire the oldest frame, which frees links. */
+/** Retire the oldest frame of the ring, which frees its links. */
 void flight_retire(struct trace *t);
 
 #endif /* DUMP_FLIGHT_H */

@@ -18,7 +18,7 @@ struct reader {
 	uint16_t channel;
 };
 
-/* One of its messages. */
+/* One message of the frame that is being read. */
 struct piece {
 	const uint8_t *data;
 	uint32_t len, cap;
@@ -216,7 +216,7 @@ static void am_rts(struct reader *r, const struct piece *p)
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
-/* RTR and PULL begin alike. */
+/* RTR and PULL begin with the same fields. */
 static void pull(struct reader *r, const struct piece *p, uint16_t seen)
 {
 	const struct weft_wire_rtr *w = (const void *)p->data;

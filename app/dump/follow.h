@@ -8,7 +8,7 @@
 
 #include "dump/message.h"
 
-/** Take a lane frame of flow @p f. */
+/** Take a lane frame, or the record of a message, of flow @p f. */
 void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		  const struct dump_view *view, uint64_t time);
 

@@ -24,7 +24,7 @@ const char *dump_time_text(uint64_t ns, char *buf, size_t size);
 struct dump_counts {
 	uint64_t frames, records, wrong, arp, nd, other, cut;
 	uint64_t sealed;    /**< sealed frames that no key has opened */
-	uint64_t type[256]; /**< lane frames that are right */
+	uint64_t type[256]; /**< valid lane frames, by type */
 	uint64_t wireup[256], msg[256];
 };
 
@@ -47,19 +47,20 @@ void dump_counts_json(struct json *j, const struct dump_counts *counts);
 
 struct json {
 	FILE *out;
-	bool more; /**< a member or an element precedes */
+	bool more; /**< the open object or list has a member: a comma comes next */
 };
 
 /**
  * Begin an object or a list.
- * @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '['
+ * @param name  of the member; NULL: an element of a list, or the outermost object
+ * @param bracket  '{' or '['
  */
 void json_begin(struct json *j, const char *name, char bracket);
 /** End an object or a list. @param bracket  '}' or ']' */
 void json_end(struct json *j, char bracket);
 void json_number(struct json *j, const char *name, uint64_t value);
 void json_real(struct json *j, const char *name, double value);
-/** @param value  is JSON already */
+/** @param value  JSON text, which is written unchanged */
 void json_raw(struct json *j, const char *name, const char *value);
 /** @param text  any bytes; control characters become \\u00xx */
 void json_text(struct json *j, const char *name, const char *text);
@@ -67,8 +68,8 @@ void json_text(struct json *j, const char *name, const char *text);
 /* ---- the walk over a frame */
 
 /*
- * All fields of a lane frame in the order of its bytes, by the tables of dump/shapes.h. A sink is
- * called for each; those of frames.c print text or JSON.
+ * A sink receives all fields of a lane frame in the order of its bytes, by the tables of
+ * dump/shapes.h. The sinks of frames.c print text or JSON.
  */
 
 struct dump_sink {
@@ -79,7 +80,7 @@ struct dump_sink {
 	/** @param text  printable */
 	void (*text)(struct dump_sink *sink, const char *name, const char *text);
 	void (*bytes)(struct dump_sink *sink, uint32_t n);
-	/** The error in the item that has begun. */
+	/** The item that has begun contradicts the wire format. */
 	void (*wrong)(struct dump_sink *sink, const char *why);
 };
 

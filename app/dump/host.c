@@ -110,7 +110,7 @@ bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t
  * is that of a lane: DATA has come, and nothing leaves. The protocol answers within 25 us.
  */
 
-#define GAP_NS 200000u     /* a shorter time is no silence */
+#define GAP_NS 200000u     /* ns; a shorter time is no silence */
 #define FRAMES 2u          /* frames that come at once, at least */
 #define AT_ONCE_NS 100000u /* "at once" after a silence; or an eighth of it, if that is longer */
 
@@ -298,7 +298,7 @@ double trace_host_pauses(const struct trace *t, uint8_t file)
  */
 
 #define BURST 32u       /* frames, of the engine */
-#define DATAGRAMS 4u    /* of a call that reads a socket, at least */
+#define DATAGRAMS 4u    /* least room, in datagrams, of a call that reads a socket */
 #define APART_NS 20000u /* closer records may be of one poll */
 #define NEIGHBOURS 16u  /* interfaces that are checked */
 

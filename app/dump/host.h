@@ -9,7 +9,7 @@
 
 #include "dump/trace.h"
 
-/** Take a lane frame, or one of ARP or neighbour discovery: is it a request, or an answer? */
+/** Count a HELLO, or a request for a MAC address, that was sent; an answer resets the count. */
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		    uint64_t time);
 
@@ -38,9 +38,9 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 		      uint64_t time);
 
 /**
- * Had a frame that was sent at @p sent, and had arrived at @p due, been received? Frames wait in a
- * port, and behind the end of a flight recorder's file there are no records of them. In other
- * captures this follows from trace_covers().
+ * Would a flight recorder's file have a frame that was sent at @p sent and was at the port at
+ * @p due? Frames wait in a port until it is polled, and later polls may be behind the file's end.
+ * @return true also for other captures: trace_covers() is enough for them
  */
 bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
 		      uint64_t due);
@@ -81,7 +81,7 @@ struct trace_clock;
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
 void trace_spans_free(struct trace *t);
 
-/** Was the file's capture still running then? */
+/** Is the time not later than the last record of the file? */
 bool trace_runs(const struct trace *t, uint8_t file, uint64_t time);
 
 /** Did the port's capture run then, and report no lost records? */

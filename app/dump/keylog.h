@@ -23,8 +23,9 @@ enum dump_opened {
 struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len);
 
 /**
- * Open a sealed frame. One that the capture has cut is decrypted as far as it is there, without a
- * check of its tag, after a whole frame of its direction has opened. Before, its key is unknown.
+ * Open a sealed frame. A frame that the capture has cut is decrypted as far as it is there, without
+ * a check of its tag. That takes a whole frame of its direction that was opened before; else the
+ * result is DUMP_NO_KEY.
  * @param lane    from the lane header on; at least WEFT_SEALED_HEAD bytes
  * @param cap     bytes that were captured
  * @param length  of the lane header; the tag follows

@@ -18,9 +18,9 @@
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-#define SHOWN 10u         /* messages of a kind that are printed */
-#define END_NS 5000000u   /* a message with a frame this close to the end is not unfinished */
-#define MATCH_NS 1000000u /* a receive posted later than this is reported */
+#define SHOWN 10u         /* most repaired, most waiting and most unfinished messages printed */
+#define END_NS 5000000u   /* ns; messages with a frame this close to the end are not reported */
+#define MATCH_NS 1000000u /* ns; a shorter wait for a receive is not reported */
 
 struct list *list_make(const struct dump_options *o, struct report *r)
 {
@@ -318,7 +318,7 @@ void list_line(FILE *out, const struct list *l, const struct msg *m)
 
 /* ---- sentences ------------------------------------------------------------------------------ */
 
-/* Lanes that lost frames, or sent some again. */
+/* Lanes that sent frames again: with their number of lost frames, or if 0, of retransmissions. */
 static size_t damage(const struct list *l, const struct msg *m, char *buf, size_t size)
 {
 	size_t at = 0;
@@ -475,7 +475,7 @@ void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 #define DEVICES 2u
 #define WHERE 400
 
-/* The last part of a path, if that is another one for each file. */
+/* The file name without its folders, unless another capture has the same name. */
 static const char *file_name(const struct report *r, unsigned int file)
 {
 	const char *name = strrchr(r->file[file]->name, '/'), *other;
@@ -681,7 +681,7 @@ static bool has_grown(const struct dump_device_counter *c)
 	return c->last > c->first && roce_counter_text(c->name) != NULL;
 }
 
-/* The counters of the port of @p c, which is its first one that has grown. */
+/* Pass a line with the counters of a port that have grown. @param c  the first of them */
 static void port_line(const struct report *r, const struct dump_file *file,
 		      const struct dump_device_counter *c, void (*cb)(void *arg, const char *text),
 		      void *arg)
@@ -703,7 +703,8 @@ static void port_line(const struct report *r, const struct dump_file *file,
 		since = one->since && one->since < since ? one->since : since;
 	}
 	if (at < sizeof(text))
-		snprintf(text + at, sizeof(text) - at, "; the first within 1 s before %.3f s",
+		snprintf(text + at, sizeof(text) - at,
+			 "; the first in the second before %.3f s after the first frame",
 			 since > begin ? (double)(since - begin) / 1e9 : 0);
 	cb(arg, text);
 }
@@ -755,7 +756,8 @@ void verdict_text(FILE *out, const struct list *l)
 		fprintf(out, "%u weaker faults: see --all\n", verdicts - shown);
 	list_unanswered(l, sentence, &silent);
 	if (silent.num > silent.most)
-		fprintf(out, "%u further: see --all\n", silent.num - silent.most);
+		fprintf(out, "%u further unanswered requests or lanes: see --all\n",
+			silent.num - silent.most);
 	if (!verdicts && !silent.num)
 		no_fault(out, r->trace);
 	for (i = verdicts; i < n && (all || (shown < FAULTS && i < verdicts + OBSERVATIONS)); i++)

@@ -2,7 +2,7 @@
 /**
  * @file dump/list.h
  * Messages as lines of text, CSV or JSON: which of them are printed, the slowest, and those with
- * problems. What was wrong, where, since when, how much, and what to do: the first lines.
+ * problems. The first lines of the report: faults with place, begin, share and remedy.
  */
 #ifndef DUMP_LIST_H
 #define DUMP_LIST_H
@@ -15,7 +15,7 @@
 
 #define LIST_MAX 1000u
 
-/** The N messages of greatest value; the greatest first. */
+/** The messages of greatest value, at most `room`; the greatest first. */
 struct list_top {
 	struct list_one {
 		uint64_t value;

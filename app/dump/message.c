@@ -15,7 +15,7 @@
 #include "dump/trace.h"
 
 #define BUCKETS (2u * MSG_OPEN)
-#define IDLE_NS 20000000u /* an operation that no message ends is over after this time */
+#define IDLE_NS 20000000u /* ns without a frame after which a complete put or get has ended */
 
 struct trace_follow *follow_make(void)
 {

@@ -36,15 +36,15 @@ enum msg_seen {
 	MSG_PULL = 1 << 3,
 	MSG_RTR = 1 << 4,
 	MSG_PUT_DONE = 1 << 5,
-	MSG_BYTES = 1 << 6, /**< bytes of a rendezvous came in messages */
+	MSG_BYTES = 1 << 6, /**< bytes of a rendezvous came in DATA messages */
 	MSG_ENDED = 1 << 7, /**< ATS, SYNC_ACK or another end was seen */
 	MSG_FAILED = 1 << 8,
 	MSG_WITHDRAWN = 1 << 9,
-	MSG_FETCH = 1 << 10,  /**< an atomic that is answered */
-	MSG_FORCED = 1 << 11, /**< retired early, because the table was full */
-	MSG_AT_RECEIVER =
-		1 << 12,          /**< @p arrived and @p answered are from the receiver's capture */
-	MSG_BY_TIMEOUT = 1 << 13, /**< the timer probably sent the retransmission of @p repair */
+	MSG_FETCH = 1 << 10,       /**< an atomic that returns the old value, so a reply ends it */
+	MSG_FORCED = 1 << 11,      /**< retired early, because the table was full */
+	MSG_AT_RECEIVER = 1 << 12, /**< `arrived` and `answered` are from the receiver's capture */
+	MSG_BY_TIMEOUT =
+		1 << 13, /**< the timer, not an acknowledgement, probably caused `repair` */
 };
 
 /** The three names of a message: see dump/message.c. */
@@ -53,8 +53,8 @@ enum msg_key { MSG_BY_NAME, MSG_BY_SREQ, MSG_BY_RREQ, MSG_KEYS };
 /** The bytes of a message that one lane has carried. */
 struct msg_lane {
 	uint32_t flow;
-	uint32_t frames, again, lost;
-	uint64_t bytes, first, last;
+	uint32_t frames, again, lost; /**< again: retransmissions */
+	uint64_t bytes, first, last;  /**< first, last: times; last: arrival of its last byte */
 };
 
 struct msg {
@@ -63,12 +63,12 @@ struct msg {
 	uint8_t num_lanes;
 	uint16_t seen; /**< enum msg_seen */
 	uint16_t channel;
-	bool idle; /**< it is in the list of idle messages */
+	bool idle; /**< it is in the list of complete puts and gets, which may get more frames */
 	bool used;
-	uint32_t flow; /**< a flow from its sender */
+	uint32_t flow; /**< flow of its first frame */
 	uint32_t seq;
-	uint32_t pending; /**< links to it */
-	uint32_t watched; /**< MSG_WATCHED = no */
+	uint32_t pending; /**< links of frames in flight to this message */
+	uint32_t watched; /**< index in trace_follow.watch; MSG_WATCHED = not watched */
 	uint64_t tag;     /**< AM: the handler's id; AMO: the operation */
 	uint64_t total, bytes;
 	uint64_t first;    /**< time of its first frame */
@@ -85,7 +85,7 @@ struct msg {
 		uint32_t next;
 		bool in;
 	} name[MSG_KEYS];
-	uint32_t before, behind; /**< neighbours in its list, which is sorted by @p touched */
+	uint32_t before, behind; /**< neighbours in its list, whose end was touched last */
 };
 
 enum link_kind { LINK_BYTES, LINK_ANNOUNCE, LINK_ANSWER, LINK_END };
@@ -95,7 +95,7 @@ struct msg_event {
 	uint64_t time, offset;
 	uint32_t flow, seq, bytes;
 	uint8_t way, kind; /**< enum dump_way, enum link_kind */
-	bool again, acked; /**< acked: the acknowledgement of the frame */
+	bool again, acked; /**< again: of a retransmission; acked: of the acknowledgement */
 };
 
 /** A frame in a capture. */
@@ -129,7 +129,8 @@ struct msg_link;
 
 struct trace_follow {
 	struct msg *msg;
-	uint32_t free, oldest[2], newest[2]; /**< first unused one; ends of lists, by msg.idle */
+	uint32_t free;                 /**< first unused message */
+	uint32_t oldest[2], newest[2]; /**< ends of both lists of messages, by msg.idle */
 	uint32_t *bucket[MSG_KEYS];
 	struct flight *flight;
 	uint64_t head, tail; /**< numbers of flights; the ring has those from tail to head */
@@ -141,8 +142,8 @@ struct trace_follow {
 	uint64_t messages;   /**< messages that have begun */
 	uint64_t unfinished; /**< messages that are not complete when the captures end */
 	uint64_t forced;     /**< messages that were retired because the table was full */
-	uint64_t strays;     /**< fragments of messages whose begin was not captured */
-	uint64_t sent_again, repaired;
+	uint64_t strays; /**< fragments, pulls and ends of messages whose begin was not captured */
+	uint64_t sent_again, repaired; /**< messages with retransmissions; that these repaired */
 	struct msg_sum sum[MSG_PROTOCOLS];
 	struct msg_watch watch[MSG_WATCHED];
 	unsigned int num_watched;
@@ -170,7 +171,11 @@ uint64_t msg_took(const struct msg *m);
  */
 uint64_t msg_match(const struct msg *m);
 bool msg_complete(const struct msg *m);
-/** The lane whose bytes came last. @param[out] by  ns after the lane before. @return NULL: none */
+/**
+ * The lane whose bytes came last.
+ * @param[out] by  ns from the last byte of the lane before it to that of this lane
+ * @return NULL: no bytes came
+ */
 const struct msg_lane *msg_last_lane(const struct msg *m, uint64_t *by);
 
 struct msg *msg_begin(struct trace *t, uint32_t flow, uint64_t time);

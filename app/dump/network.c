@@ -66,19 +66,19 @@ bool network_arp(const struct rte_arp_hdr *arp, uint32_t cap, struct dump_neighb
 #define ADVERTISE 136u
 #define ND_HOPS 255u /* a router would have reduced it: the sender is on this link */
 #define ND_HEAD 24u  /* type, code, checksum, flags and target */
-#define ND_TARGET 8u /* where the target is */
+#define ND_TARGET 8u /* offset of the target address */
 #define OPTION_SOURCE 1u
 #define OPTION_TARGET 2u
-#define OPTION_UNIT 8u /* bytes */
+#define OPTION_UNIT 8u /* bytes in a unit of an option's length */
 
-/* Of a message whose bytes are all there; one that the capture has cut has no checksum. */
+/* The checksum of a message that the capture has cut is not verified. */
 static bool checksum_ok6(const struct rte_ipv6_hdr *ip, uint32_t len, uint32_t cap)
 {
 	return cap < len || weft_ip6_sum(ip, ip + 1, len) == UINT16_MAX;
 }
 
 /*
- * Find the option with a MAC address. @param cut  the capture has not all of them
+ * Find the option with a MAC address. @param cut  the capture lacks some options
  * @return false: options contradict their lengths
  */
 static bool find_mac(const uint8_t *p, uint32_t left, bool cut, uint8_t type, const uint8_t **mac)

@@ -25,7 +25,7 @@ enum dump_address_kind {
 
 struct dump_address {
 	uint8_t kind;  /**< enum dump_address_kind */
-	uint8_t b[16]; /**< in the order of the network; bytes behind the address are 0 */
+	uint8_t b[16]; /**< network byte order; bytes behind the address are 0 */
 };
 
 /** @param at  bytes of the address: 4, 16, 6 or 8 by its kind */
@@ -57,7 +57,7 @@ struct dump_neighbour {
 	bool answer;
 	struct dump_address
 		from; /**< host whose MAC address it states; 0 in a test for duplicates */
-	/** of a request: the host whose MAC address is requested; of an answer: its receivers */
+	/** of a request: the host whose MAC address is requested; of an answer: its destination */
 	struct dump_address to;
 	uint8_t mac[6]; /**< of @p from */
 };

@@ -234,7 +234,7 @@ static const struct cli_option table[] = {
 	{"messages", 'm', NULL, "print a line for each message, when it is over", FLAG(messages)},
 	{"slowest", 's', "N", "show the N slowest messages (5; at most 1000)",
 	 NUMBER(slowest, 0, SLOWEST_MOST)},
-	{"message", 0, "N", "one message: what its frames did when, lane by lane",
+	{"message", 0, "N", "print when each frame of message N was sent and came, lane by lane",
 	 NUMBER(message, 1, UINT64_MAX)},
 	{"peer", 0, "TEXT", "only messages from or to a peer with TEXT in its name or address",
 	 .set = option_peer},
@@ -314,9 +314,9 @@ static bool are_consistent(const struct dump_options *o)
 		cli_error("--every prints text: -F, -w, -j, --csv, --html and --slice do not go "
 			  "with it");
 	else if (o->lane && !o->slice)
-		cli_error("--lane is for --slice");
+		cli_error("--lane selects frames for --slice: give --slice FILE, too");
 	else if (o->decrypt && !(o->slice && o->keylog))
-		cli_error("--decrypt is for --slice with --keylog");
+		cli_error("--decrypt needs --slice FILE and --keylog FILE");
 	else
 		return true;
 	return false;
@@ -466,7 +466,7 @@ struct slice {
 	uint64_t closed; /* sealed frames that no key opens */
 	struct weft_pcapng out;
 	struct slice_iface iface[DUMP_FILES][DUMP_IFACES];
-	uint8_t *plain; /* a frame that was sealed */
+	uint8_t *plain; /* buffer for a sealed frame that was opened */
 	uint32_t plain_room;
 };
 
@@ -502,7 +502,7 @@ static bool is_selected(struct slice *s, const struct merge_reader *r)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The station is the address of the interface, if the survey has found it. */
+/* @return MAC address of the frame's interface; NULL: the survey has not found it */
 static const uint8_t *mac_of(const struct survey *s, const struct dump_frame *frame)
 {
 	const struct survey_port *p;
@@ -513,7 +513,7 @@ static const uint8_t *mac_of(const struct survey *s, const struct dump_frame *fr
 	return p->station == SURVEY_NO_STATION ? NULL : p->mac[p->station];
 }
 
-/* A capture may have several sections, and then other interfaces of the same numbers. */
+/* Each section of a capture has its own numbers of interfaces. */
 static uint32_t interface_of(struct slice *s, const struct merge_reader *r)
 {
 	const struct dump_iface *i = &r->file->iface[r->frame.iface];

@@ -19,7 +19,7 @@ struct dump_options {
 	bool frames, wrong, json, csv;
 	bool messages;
 	bool decrypt;     /**< sealed frames become plain ones in the slice */
-	bool all;         /**< no limit for lanes and faults */
+	bool all;         /**< lanes and faults are printed without a limit */
 	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< number of the message whose time line is shown; 0 = none */
@@ -30,7 +30,7 @@ struct dump_options {
 	bool has_tag;
 	uint64_t tag, size_from, size_to;
 	uint64_t time_from, time_to; /**< ns since the first frame */
-	uint64_t took;               /**< ns, at least */
+	uint64_t took;               /**< least duration of a message, ns */
 	uint64_t number;             /**< number of frames that are read of each file; 0 = all */
 	struct dump_filter *filter;
 	struct dump_keylog *keylog; /**< NULL = none */
@@ -53,8 +53,8 @@ struct msg_watch;
 struct merge_reader {
 	struct dump_file *file;
 	struct dump_frame frame;
-	uint64_t time; /**< time of the frame, common clock */
-	bool has;
+	uint64_t time; /**< time of the frame, common clock, ns */
+	bool has;      /**< `frame` is valid: the capture has not ended */
 };
 
 struct merge {

@@ -43,7 +43,7 @@ const char *dump_word(const struct dump_field *field, uint64_t value)
 	return value < field->num_words ? field->words[value] : NULL;
 }
 
-/* Also the shapes of what follows a shape's fields. */
+/* Call @p each for the shapes of a table, and for those of their items. */
 static void each_of(const struct dump_shape *table, size_t count,
 		    void (*each)(const struct dump_shape *shape))
 {

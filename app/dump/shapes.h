@@ -17,18 +17,18 @@ struct dump_field {
 	uint8_t kind; /**< enum dump_kind */
 	uint8_t size;
 	uint16_t offset;
-	/** names of its values, from 0 on; NULL = none */
+	/** names of the field's values, by value from 0 on; NULL = its values have no names */
 	const char *const *words;
 	unsigned int num_words;
 };
 
-/** What follows the fields. */
+/** What follows the fields of a shape. */
 enum dump_rest {
 	DUMP_NOTHING,
 	DUMP_BYTES,      /**< payload: only its length is shown */
 	DUMP_TEXT,       /**< text of a peer, to the end */
-	DUMP_ITEMS,      /**< @p item, repeated to the end */
-	DUMP_RECORDS,    /**< type, length, bytes; @p record has the types */
+	DUMP_ITEMS,      /**< the shape in `item`, repeated to the end */
+	DUMP_RECORDS,    /**< records of type, length and bytes; `record` has their shapes */
 	DUMP_AM_RECORDS, /**< DUMP_RECORDS after the user's header of an active message */
 	DUMP_MESSAGES,   /**< the messages of a DATA frame */
 	DUMP_MESSAGE,    /**< one message, whose first byte is the id */
@@ -59,17 +59,17 @@ extern const struct dump_shape dump_shape_record_native;
 #define DUMP_FLAGS 16u
 extern const char *const dump_frame_flags[DUMP_FLAGS];
 
-/** @return NULL: there is none */
+/** @return NULL: the wire format has no such frame, message or record */
 const struct dump_shape *dump_shape_of_frame(uint8_t type);
 const struct dump_shape *dump_shape_of_msg(uint8_t id);
 /** The shape of a message that follows EXT. */
 const struct dump_shape *dump_shape_behind_ext(uint8_t id);
 const struct dump_shape *dump_shape_of_record(const struct dump_shape *shape, uint16_t type);
 
-/** Call for each shape there is. */
+/** Call @p each for each shape, for some shapes more than once. */
 void dump_shapes_each(void (*each)(const struct dump_shape *shape));
 
-/** The name of a value, or NULL. */
+/** The name of a value of the field, or NULL: the value has no name. */
 const char *dump_word(const struct dump_field *field, uint64_t value);
 
 #endif /* DUMP_SHAPES_H */

@@ -157,7 +157,7 @@ void timeline_text(FILE *out, const struct list *l, const struct msg_watch *w)
 			(int)lane * (COLUMN + 2), "", text);
 	}
 	if (w->missed)
-		fprintf(out, "%" PRIu64 " further frames are not shown\n", w->missed);
+		fprintf(out, "%" PRIu64 " further events are not shown\n", w->missed);
 }
 
 void timeline_json(FILE *out, const struct list *l, const struct msg_watch *w)
@@ -427,7 +427,7 @@ void events_begin(FILE *out)
 /* A message, or what one lane carried of it. */
 struct row {
 	const struct msg *m;
-	unsigned int number; /* 0 = the message, else 1 + the lane's place */
+	unsigned int number; /* 0 = the message, else 1 + index in msg.lane */
 	uint64_t from, to;
 	const char *name;
 };

@@ -18,7 +18,7 @@
 
 uint64_t dump_seed[5];
 
-/* Draws the numbers, once; before the first table is filled. */
+/* Draws dump_seed once, before the first table is filled. */
 static void dump_seed_draw(void)
 {
 	static bool drawn;
@@ -29,7 +29,7 @@ static void dump_seed_draw(void)
 	drawn = true;
 	if (getrandom(dump_seed, sizeof(dump_seed), 0) == (ssize_t)sizeof(dump_seed))
 		return;
-	/* Without getrandom(): a capture from before this moment cannot fit these numbers. */
+	/* Without getrandom(): a capture that exists already was not crafted for these numbers. */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	for (unsigned int i = 0; i < 5; i++)
 		dump_seed[i] = ((uint64_t)ts.tv_nsec * (i + 1) ^ (uint64_t)ts.tv_sec << 21) *
@@ -149,7 +149,7 @@ void stream_join(struct trace *t, uint32_t a, uint32_t b)
 		unite(t, back_a, back_b);
 }
 
-/* The flow has found its other direction. */
+/* The flow has found its other direction: join the other directions of its stream, too. */
 static void stream_paired(struct trace *t, uint32_t flow)
 {
 	uint32_t i, root = stream_of(t, flow), other = t->flow[flow].other;
@@ -422,7 +422,7 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 		if (*slot == TRACE_NONE)
 			return add(t, slot, v);
 		f = &t->flow[*slot];
-		/* Both values of a record are hashes: a frame may have the same ones. */
+		/* Connection and token of a record are hashes, which a frame may have by chance. */
 		if (f->dst_conn == conn && f->token == token && f->record == (v->record != NULL))
 			return f;
 	}
@@ -550,7 +550,7 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 
 /*
  * Are fates judged? Not after ALONE_FRAMES frames of which only one end has a capture; again when
- * the other end's capture has frames. A flight recorder has few frames, and some may be twice.
+ * the other end's capture has frames. Files of flight recorders have few frames: always judged.
  */
 static bool is_compared(const struct trace *t, struct trace_flow *f, uint64_t time)
 {

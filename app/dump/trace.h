@@ -93,7 +93,7 @@ struct trace_sample {
 /** A frame that takes longer is lost. On hosts without a core frames wait in rings for a second. */
 #define TRACE_LOST_NS 4000000000u
 
-/** Time constant by which the load decays. */
+/** Time constant, ns, of the exponential decay of trace_flow.load. */
 #define TRACE_LOAD_NS 500000.0
 
 /** Consecutive frames of a flow, none of which arrived. */
@@ -109,7 +109,10 @@ struct trace_port {
 	bool known;
 };
 
-/** Frames sent since the first loss, by what was before them: four classes in a power of two. */
+/**
+ * Histograms of frames that came, and of frames that did not (gone), from the first loss on. Their
+ * classes are those of a load or a delay before the frame: four in each power of two.
+ */
 #define TRACE_RANKS 128u
 struct trace_ranks {
 	uint32_t came[TRACE_RANKS], gone[TRACE_RANKS];
@@ -117,8 +120,8 @@ struct trace_ranks {
 
 /** Counters of one path of a flow. */
 struct trace_path {
-	uint64_t frames, bytes, again, lost, late;
-	int64_t min_delay;
+	uint64_t frames, bytes, again, lost, late; /**< again: retransmissions */
+	int64_t min_delay;                         /**< ns; INT64_MAX = not known */
 };
 
 /** The number of intervals of a series over time: intervals grow with the capture. */
@@ -133,14 +136,14 @@ struct trace_slot {
 /** The least delay of a slot of time. Slots begin with the captures, and grow with them. */
 struct trace_floor {
 	uint64_t first; /**< when its first frame was sent */
-	int64_t least;
+	int64_t least;  /**< ns */
 	int64_t proved; /**< a frame took longer than this, ns, as a poll of its receiver shows */
 	uint32_t load;  /**< load of the frame with the least delay */
 	uint32_t frames;
 };
 
 #define TRACE_FLOORS 256u
-#define TRACE_FLOOR_NS 250000u /**< shortest slot */
+#define TRACE_FLOOR_NS 250000u /**< interval of slots at first; it doubles as the capture grows */
 struct trace_floors {
 	uint64_t interval; /**< ns */
 	struct trace_floor slot[TRACE_FLOORS];
@@ -181,9 +184,9 @@ struct trace_flow {
 	uint32_t owed_frames;
 	uint64_t data_at;         /**< when its sender sent DATA last */
 	bool bye;                 /**< its sender has closed the connection */
-	uint64_t large_came_at;   /**< when the last frame that came of lost_min or more was sent */
-	uint32_t lost_min;        /**< length of the shortest lost frame */
-	uint32_t came_max_before; /**< longest that arrived before the first loss */
+	uint64_t large_came_at;   /**< sending time of the last frame of lost_min bytes that came */
+	uint32_t lost_min;        /**< bytes of the shortest lost frame */
+	uint32_t came_max_before; /**< bytes of the longest frame that came before the first loss */
 	double load; /**< bytes sent until @p load_at; older ones count less (TRACE_LOAD_NS) */
 	uint64_t load_at;
 	int64_t last_delay, min_delay;
@@ -244,13 +247,13 @@ struct trace_poll {
 	/* Of an interface. */
 	uint64_t time;   /**< of the newest frame */
 	uint64_t polled; /**< the poll that found it was at this time or later */
-	uint32_t burst;  /**< frames of this time */
+	uint32_t burst;  /**< frames whose time is `time` */
 	/* Of an interface, or of each of its sockets. */
-	uint32_t frames; /**< of the newest time */
+	uint32_t frames; /**< frames whose time is `newest` */
 	uint64_t newest; /**< time of the newest frame */
-	uint64_t found;  /**< the poll that found it was at this time or later */
-	uint64_t empty;  /**< a poll of this time or later left no frame, before the newest ones */
-	bool drained;    /**< the poll before these left none */
+	uint64_t found;  /**< the poll that found the newest frame was at this time or later */
+	uint64_t empty;  /**< a poll at this time or later, before the newest frames, left none */
+	bool drained;    /**< the poll before that of the newest frames left no frame */
 	/* Of an interface. */
 	uint64_t silence; /**< begin of the silence of its host that was judged last */
 	uint32_t waiting; /**< frames that came, and had waited for the end of this silence */
@@ -269,7 +272,7 @@ struct trace_wake {
 	uint64_t sent_first, sent_last;
 	/** bits: interfaces with a frame that was sent before the second half of the silence */
 	uint64_t ifaces;
-	uint32_t frames; /**< number of frames that were sent in the silence or before it */
+	uint32_t frames; /**< frames that came until then and were sent before the silence ended */
 };
 
 struct trace_host {
@@ -306,7 +309,7 @@ struct trace_span {
 struct trace_question {
 	bool hello;
 	struct dump_address from, to;
-	uint64_t unanswered; /**< number since the last answer */
+	uint64_t unanswered; /**< requests since the last answer */
 	uint64_t since;      /**< time of the first of these */
 };
 #define TRACE_QUESTIONS 256u
@@ -361,9 +364,9 @@ struct trace {
 	const struct survey *survey;
 	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */
 	uint64_t absent_at; /**< that frame came after this time; 0 = not known */
-	uint64_t fate;      /**< number of that frame among fates; UINT64_MAX = none */
-	uint64_t number;    /**< number of that frame in its file */
-	uint8_t file;       /**< file of that frame */
+	uint64_t fate;   /**< number of that sent frame in the ring of fate.c; UINT64_MAX = none */
+	uint64_t number; /**< number of that frame in its file */
+	uint8_t file;    /**< file of that frame */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
 	uint64_t interval;   /**< ns of an interval of the series */
@@ -388,7 +391,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 /** End the trace: there are no more frames. */
 void trace_end(struct trace *t);
 
-/** The interval of a time: for what is drawn over time. */
+/** The slot of the flow's series that contains the time. Longer captures widen all slots. */
 struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t time);
 
 /** The other direction of its lane, or NULL. */

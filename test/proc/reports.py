@@ -314,8 +314,8 @@ def counters_of_roce_devices_are_named():
     middle = whole[int(0.5 * (len(whole) - 1))]
     line = next(l for l in dump(file, B).splitlines() if 'RoCE device' in l)
     assert line == ('%s: RoCE device mlx5_0, port 1, all programs of its host: 3 packets out of '
-                    'sequence, 3 CNPs sent; the first within 1 s before %.3f s' % (
-                        file, (middle - whole[0]) / 1e9)), line
+                    'sequence, 3 CNPs sent; the first in the second before %.3f s after the first '
+                    'frame' % (file, (middle - whole[0]) / 1e9)), line
     counters = json.loads(dump('-j', file, B))['captures'][0]['device_counters']
     assert [(c['port'], c['counter'], c['grown']) for c in counters] == [
         ('1', 'out_of_sequence', 3), ('1', 'np_cnp_sent', 3), ('1', 'rx_read_requests', 6)]

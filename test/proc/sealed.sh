@@ -147,7 +147,7 @@ decrypted() {
 	[ "$(frames_of)" -ge 1 ] && ! grep 'are sealed' "$dir/dump" || return 1
 	dumped --keylog "$dir/keys" --html "$dir/report.html" || { cat "$dir/dump"; return 1; }
 	dumped --decrypt --slice "$plain" && return 1
-	grep 'decrypt is for --slice with --keylog' "$dir/dump" || return 1
+	grep 'decrypt needs --slice FILE and --keylog FILE' "$dir/dump" || return 1
 	command -v tshark >/dev/null || return 0
 	dumped "${key[@]}" --slice "$plain" || { cat "$dir/dump"; return 1; }
 	tags=$(tshark -X "$lua" -r "$plain" -Y weft.eager.tag 2>/dev/null | wc -l)

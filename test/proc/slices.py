@@ -171,7 +171,7 @@ def what_makes_no_sense_is_refused():
     with open(A, 'rb') as f:
         assert f.read() == before
     assert 'do not go with it' in dump('--slice', path('s'), '-F', A, code=2)
-    assert '--lane is for --slice' in dump('--lane', 'dpdk:a0', A, code=2)
+    assert '--lane selects frames for --slice' in dump('--lane', 'dpdk:a0', A, code=2)
     assert 'can be read only once' in dump('--slice', path('s'), '--message', '1', '-', code=2)
     assert 'there is no message 99999' in dump('--slice', path('s'), '--message', '99999', A,
                                                code=2)

@@ -706,7 +706,7 @@ def the_first_lines_are_24_at_most():
     lines = lines[:next(i for i, line in enumerate(lines) if ': clock ' in line)]
     assert len(lines) == 24, lines
     for text, number in (('  to do: ', 5), ('weaker faults: see', 1), ('no answer to', 2),
-                         ('further: see', 1), ('RoCE device', 2), ('not judged', 2),
+                         ('further unanswered', 1), ('RoCE device', 2), ('not judged', 2),
                          ('was written because', 1), ('observed: ', 0)):
         assert sum(text in line for line in lines) == number, (text, lines)
     found = json.loads(dump('-j', *files, code=4))

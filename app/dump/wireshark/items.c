@@ -296,7 +296,7 @@ static void record(proto_tree *tree, const struct dump_shape *known, uint16_t ty
 		expert_add_info(p.pinfo, item, &dissect_ids.e_credit);
 }
 
-/* @return false: they do not fill what there is */
+/* @return false: the records do not fill the bytes of @p p */
 static bool records(proto_tree *tree, const struct dump_shape *known, struct dissect_part p)
 {
 	const struct weft_wire_record *r;
@@ -393,7 +393,7 @@ static bool is_fragment(const struct dump_shape *s, const struct weft_wire_wireu
 	return s == dump_shape_of_msg(WEFT_WIRE_WIREUP) && weft_get16(w->total) != left;
 }
 
-/* @p p has all fields. @return false: its records do not fill it */
+/* @param p  has all fields of the shape. @return false: its records do not fill it */
 static bool rest_of(proto_tree *tree, const struct dump_shape *s, struct dissect_part p)
 {
 	const struct weft_wire_am_rts *am = bytes_of(&p);

@@ -19,7 +19,7 @@
 struct dissect_part {
 	packet_info *pinfo;
 	tvbuff_t *tvb;
-	const uint8_t *raw; /**< those of @p tvb */
+	const uint8_t *raw; /**< the bytes of @p tvb */
 	uint32_t at, len;
 };
 
@@ -28,7 +28,7 @@ void dissect_items_fields(proto_tree *tree, const struct dump_shape *s, struct d
 
 /**
  * A shape with everything that follows its fields, as a tree of its own.
- * @param text  what it is called
+ * @param text  label of the tree
  * @return the tree
  */
 proto_tree *dissect_items_add(proto_tree *tree, const struct dump_shape *s, struct dissect_part p,
@@ -54,7 +54,7 @@ void dissect_items_number(proto_tree *tree, const int *field, uint32_t number);
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-/** Numbers that Wireshark has given to what belongs to no shape. */
+/** Ids that Wireshark has assigned to protocols, and to fields that belong to no shape. */
 struct dissect_ids {
 	int weft, record; /**< protocols */
 	int tree;         /**< the state of trees: open or closed */

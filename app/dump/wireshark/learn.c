@@ -86,8 +86,8 @@ static struct dissect_note *note_make(packet_info *pinfo)
 
 /* ---- places and connections ----------------------------------------------------------------- */
 
-static wmem_map_t *flows;   /* a header's numbers -> number of the connection, plus 1 */
-static wmem_map_t *streams; /* both addresses and numbers, as text -> the same */
+static wmem_map_t *flows;   /* src_conn, dst_conn and token -> number of the connection */
+static wmem_map_t *streams; /* both addresses and numbers, as text -> 1 + that number */
 static uint32_t num_streams;
 
 static void reset(void)
@@ -172,7 +172,7 @@ struct flow {
 	wmem_map_t *sent; /* sequence -> struct transmission */
 	struct {
 		bool known;
-		uint32_t order; /* the next one */
+		uint32_t order; /* order of the frame that is expected next */
 	} path[UINT8_MAX + 1];
 };
 

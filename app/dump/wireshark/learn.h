@@ -26,12 +26,13 @@ struct dissect_piece {
 
 /** What other frames show about a frame; numbers of frames are 0 without one. */
 struct dissect_note {
-	uint32_t again, twice; /**< the frame that was sent again, or came twice */
-	uint32_t missing;      /**< number of frames of its path that are missing before it */
-	uint32_t answer;       /**< of a PROBE: the answer; of an answer: the PROBE */
-	bool timed, spent;     /**< @p response is known; the credit is used up */
-	nstime_t response;     /**< since the PROBE */
-	wmem_array_t *pieces;  /**< struct dissect_piece of each piece in the frame; or NULL */
+	uint32_t again;       /**< earlier transmission of this retransmitted frame */
+	uint32_t twice;       /**< earlier copy of this duplicated frame */
+	uint32_t missing;     /**< number of frames of its path that are missing before it */
+	uint32_t answer;      /**< of a PROBE: the answer; of an answer: the PROBE */
+	bool timed, spent;    /**< @p response is known; the credit is used up */
+	nstime_t response;    /**< since the PROBE */
+	wmem_array_t *pieces; /**< struct dissect_piece of each piece in the frame; or NULL */
 };
 
 /** @return NULL: nothing is known */

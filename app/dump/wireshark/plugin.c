@@ -45,8 +45,8 @@ struct lane {
 	struct dissect_part p; /* from the lane header on */
 	const struct weft_frame_hdr *hdr;
 	uint16_t flags;
-	uint32_t end;  /* of the body */
-	uint32_t body; /* where it begins; 0: there is none, or it cannot be read */
+	uint32_t end;  /* offset of the end of the body */
+	uint32_t body; /* offset of the body; 0: there is none, or it cannot be read */
 	uint32_t stream;
 };
 
