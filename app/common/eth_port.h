@@ -27,7 +27,7 @@ int eth_port_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limit
 /**
  * Data room of buffers, headroom included, for frames of an MTU with two VLAN tags.
  * @param mtu  in bytes
- * @param room the least data room: the largest that a port requires
+ * @param room the largest of the least data rooms that the ports require
  */
 uint16_t eth_port_room(uint16_t mtu, uint16_t room);
 
@@ -36,8 +36,8 @@ int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool);
 
 /** Frames that a port's receive ring has lost: by the device's counters, or by the kernel's. */
 struct eth_port_ring {
-	int sock; /**< net_af_packet's, which has no counters of its own; -1 = another port */
-	uint64_t lost;
+	int sock;      /**< socket of net_af_packet, whose PMD counts no losses; -1 = another PMD */
+	uint64_t lost; /**< frames lost so far */
 };
 
 /** Begin to count, once the port is open. */

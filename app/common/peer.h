@@ -52,11 +52,11 @@ struct peer {
 	unsigned int num_more;
 	int exit_code; /* != 0: the run has failed, and a message was printed */
 	bool closing;  /* the end of the connection is expected now */
-	bool sleeps;   /* peer_poll() sleeps when there are no events... */
-	bool posting;  /* ...unless the caller has more to post */
+	bool sleeps;   /* peer_poll() sleeps until there is an event, unless `posting` is set */
+	bool posting;  /* the caller has more to post, so peer_poll() does not sleep */
 	uint32_t polls;
-	uint64_t events;     /* number that progress has handled */
-	uint64_t next_check; /* TSC */
+	uint64_t events;     /* events that weft_worker_progress() has handled so far */
+	uint64_t next_check; /* TSC of the next check of signals and of the TCP connection */
 };
 
 /** Create the context, which finds the lanes' resources. The EAL must be up. */

@@ -26,10 +26,10 @@
 #include "common/cli.h"
 #include "info/check_facts.h"
 
-#define CONNECT 1.0
-#define FACTS_END 1.7 /* s since the start */
-#define PROBE 1.0
-#define SEEN_END 3.0 /* s since the start */
+#define CONNECT 1.0   /* s for the TCP connection, at most */
+#define FACTS_END 1.7 /* s from the start to the end of the exchange of hosts' data */
+#define PROBE 1.0     /* s for which probes are sent */
+#define SEEN_END 3.0  /* s from the start to the end of the exchange of what has arrived */
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
@@ -411,7 +411,7 @@ static int print_result(const struct check_end *here, const struct check_end *th
 
 /* ---- client --------------------------------------------------------------------------------- */
 
-/* No connection: what the error shows is the verdict. */
+/* There is no TCP connection: print the verdict that follows from connect()'s error. */
 static int not_connected(const char *host, uint16_t port, int err)
 {
 	if (err == -ECONNREFUSED)

@@ -311,7 +311,7 @@ int check_seen_parse(char *text, unsigned int mine, unsigned int theirs, struct 
 
 struct link {
 	const struct check_iface *i, *k;
-	bool in, out; /* UDP arrives here; there */
+	bool in, out; /* in: UDP from there arrives here; out: UDP from here arrives there */
 	bool in_large, out_large;
 	bool same_subnet, routes;
 	bool arp_failed;

@@ -52,7 +52,8 @@ enum check_arp { CHECK_ARP_NONE, CHECK_ARP_KNOWN, CHECK_ARP_FAILED };
 struct check_pair {
 	bool route; /**< a route leads there */
 	enum check_arp arp;
-	bool small, large; /**< probes that have arrived here: short, of the sender's MTU */
+	bool small; /**< a short probe has arrived here */
+	bool large; /**< a probe of check_probe_size() of the sender's interface has arrived here */
 };
 
 /** Index: own interface, the peer's interface. */
@@ -96,7 +97,7 @@ enum check_fault {
 	CHECK_NO_IFACE, /**< an end has no interface that is up and has an IPv4 address */
 	CHECK_KINDS,    /**< the ends choose lanes of different kinds */
 	CHECK_ONE_WAY,  /**< UDP arrives in one direction only */
-	CHECK_BLOCKED,  /**< routes lead there, addresses are resolved, and UDP does not arrive */
+	CHECK_BLOCKED,  /**< routes exist, ARP has not failed in a subnet, and no UDP arrives */
 	CHECK_ARP,      /**< the address is in the own subnet, and no host answers for it */
 	CHECK_SUBNET,   /**< no route leads from one to the other, as between subnets */
 	CHECK_MTU,      /**< frames of an interface's MTU do not arrive */

@@ -17,14 +17,14 @@
 
 #define METRIC_MAX 112
 
-/* Changes when a metric is removed, or gets another meaning, type or unit (doc/formats.md). */
+/* This version changes when a metric is removed, or gets another meaning, type or unit. */
 #define METRICS_VERSION "1"
 
 /* What a sample becomes: name, factor of its value, help, and labels of a path. */
 struct metric {
 	char name[METRIC_MAX];
 	double factor;
-	bool level;
+	bool level; /* a gauge; else a counter */
 	const char *help;
 	unsigned int conn, path;
 	bool of_path;
@@ -189,7 +189,7 @@ static void print_workers(FILE *out, struct query_process *list, unsigned int n)
 struct switch_samples {
 	const struct query_process *process;
 	int port;   /* -1 = the uplink */
-	long owner; /* process that has the port */
+	long owner; /* pid of the process that has the port; 0 = the uplink */
 	unsigned int num;
 	struct switch_sample {
 		const struct query_process *process;

@@ -33,7 +33,7 @@ struct graph {
 	struct curve curves[MAX_CURVES];
 	unsigned int num;
 	size_t crossing[MAX_CROSSINGS]; /* first size of the later protocol */
-	double at[MAX_CROSSINGS];       /* its time there, us */
+	double at[MAX_CROSSINGS];       /* predicted time at that size, us */
 	unsigned int crossings;
 	double top;
 };

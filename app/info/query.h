@@ -18,7 +18,7 @@
 
 struct query_process {
 	int fd;   /**< -1: a query has failed */
-	long pid; /**< the kernel reports it */
+	long pid; /**< process id, from the kernel (SO_PEERCRED) */
 	/** the process is a weft-switch, which has only commands of its own */
 	bool is_switch;
 	/* the description that the process gives of itself, printable; "" = none */

@@ -25,10 +25,10 @@
 
 /* Times of one thread of a process: the one that has used most CPU time. */
 struct host_times {
-	double cpu, waits; /* s: it ran; it could have run, and another process did */
-	double steal;      /* s: the hypervisor ran other machines on a CPU; the mean of all CPUs */
-	int on;            /* the CPU that it was on */
-	char may[40];      /* CPUs on which it may run: "0-3,7"; "" = not known */
+	double cpu, waits; /* s for which the thread ran; for which it waited in a run queue */
+	double steal;      /* s for which the hypervisor ran other machines; the mean of all CPUs */
+	int on;            /* the CPU on which the thread ran last; -1 = not known */
+	char may[40];      /* CPUs on which the thread may run: "0-3,7"; "" = not known */
 	unsigned int num_may;
 };
 
