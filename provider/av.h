@@ -26,12 +26,12 @@
 /** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
 struct wfi_addr {
 	uint8_t magic[3]; /**< "Wef" */
-	uint8_t domain;   /**< number of its domain, if the application chooses keys there */
+	uint8_t domain;   /**< number of its domain, if the application chooses keys; else 0 */
 	uint8_t version;  /**< 2: version of this format */
-	uint8_t length;   /**< length of boot, and #WFI_ADDR_INTRODUCE */
+	uint8_t length;   /**< used bytes of boot; the bit #WFI_ADDR_INTRODUCE is separate */
 	uint8_t number;   /**< number of the endpoint in its process */
-	uint8_t receiver; /**< number of what has its receives: itself, or a shared context */
-	uint8_t boot[WFI_BOOT_MAX];
+	uint8_t receiver; /**< number of its shared receive context, or without one its own */
+	uint8_t boot[WFI_BOOT_MAX]; /**< boot address of the worker */
 };
 
 /**
@@ -44,10 +44,10 @@ struct wfi_rkeys;
 
 struct wfi_peer {
 	struct weft_table_node by_id;
-	uint64_t id; /**< id of its worker */
-	unsigned int refs;
+	uint64_t id;        /**< id of its worker */
+	unsigned int refs;  /**< number of entries of address vectors */
 	int status;         /**< the error by which it has died, negative; 0: it has not died */
-	bool introduce;     /**< each connection's first message is this process's address */
+	bool introduce;     /**< this process sends its address first over each connection */
 	struct weft_ep *ep; /**< the connection; NULL: there is none now */
 	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
 	uint8_t length;
@@ -129,7 +129,7 @@ void wfi_peers_forked(void);
 struct wfi_av_entry {
 	struct wfi_peer *peer; /**< NULL: the address has been removed */
 	uint8_t number;        /**< number of the endpoint in its process */
-	uint8_t receiver;      /**< number of what has its receives: itself, or a shared context */
+	uint8_t receiver;      /**< number of its shared receive context, or without one its own */
 	struct wfi_addr addr;
 };
 
@@ -137,7 +137,7 @@ struct wfi_av {
 	struct fid_av av;
 	struct wfi_domain *domain;
 	struct wfi_eq *eq;  /**< FI_EVENT: insertions are reported to it */
-	unsigned int refs;  /**< endpoints */
+	unsigned int refs;  /**< number of endpoints that are bound to it */
 	bool events;        /**< FI_EVENT was requested */
 	size_t count, size; /**< end of the used entries; number of entries */
 	struct wfi_av_entry *entries;

@@ -24,7 +24,7 @@ struct wfi_completion {
 	size_t cut;     /**< errors: bytes that did not fit */
 	int error;      /**< positive; 0: success */
 	int weft_error; /**< negative error of Weft or libfabric; 0: none, or FI_EADDRNOTAVAIL */
-	/** FI_EADDRNOTAVAIL: the source, in the domain's format, malloc(); or NULL */
+	/** FI_EADDRNOTAVAIL: source in the domain's address format, by malloc(); else NULL */
 	void *address;
 };
 
@@ -37,8 +37,9 @@ struct wfi_cq {
 	bool wait_threshold;
 	bool signalled; /**< by fi_cq_signal(): the next fi_cq_sread() clears it and returns */
 	struct wfi_wait wait;
-	size_t head, tail;     /**< free-running; the entries between them are valid */
-	size_t reserved, size; /**< size is a power of two */
+	size_t head, tail; /**< free-running; the entries between them are valid */
+	size_t reserved;   /**< entries for operations in progress */
+	size_t size;       /**< entries of the ring; a power of two */
 	struct wfi_completion *ring;
 	void *address; /**< source address of the last error that was read */
 };

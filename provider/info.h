@@ -11,7 +11,7 @@
 #define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 #define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
-/* Independent of a direction. */
+/* Capabilities that do not depend on a direction of transfer. */
 #define WFI_CAPS_DOMAIN (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define WFI_CAPS_MEMORY (FI_RMA | FI_ATOMIC)
 /*

@@ -58,8 +58,8 @@ struct wfi_ep {
 	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
 	/** of a shared receive context: number of its endpoints, and of those that are enabled */
 	unsigned int users, enabled_users;
-	bool closing;      /**< fi_close() has returned -FI_EBUSY: it has its number and worker */
-	unsigned int busy; /**< operations that it had, whose buffers Weft still uses */
+	bool closing; /**< fi_close() has returned -FI_EBUSY: it keeps its number and the worker */
+	unsigned int busy; /**< while it closes: its operations whose buffers Weft still uses */
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)

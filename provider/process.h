@@ -122,10 +122,10 @@ struct wfi_process {
 	unsigned int sleepers;
 	/** progress calls of the application, by which the progress thread detects polling */
 	atomic_uint progress_calls;
-	unsigned int empty_calls; /**< consecutive calls without an event */
-	unsigned int domains, endpoints;
-	bool serialized;      /**< one domain, whose application serializes its calls */
-	unsigned int closing; /**< connections whose close is under way */
+	unsigned int empty_calls;        /**< consecutive calls without an event */
+	unsigned int domains, endpoints; /**< open domains; enabled endpoints */
+	bool serialized;                 /**< one domain, whose application serializes its calls */
+	unsigned int closing;            /**< connections whose close is under way */
 	struct wfi_options options;
 	struct weft_context *ctx;
 	/** job key that an application has given, of weft_secret_alloc(); NULL: none */
@@ -293,7 +293,7 @@ struct wfi_wait {
 	int event;
 	unsigned int worker; /**< number of the worker whose descriptor is in the set; 0: none */
 	bool armed;
-	bool shy;              /**< the progress thread's: any call of the application wakes it */
+	bool shy;              /**< any call of the application wakes it: the progress thread's */
 	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
 	/**
 	 * Calls until it is woken and disarmed: an application that has returned from its own
