@@ -23,8 +23,8 @@
 
 struct cat_options {
 	struct peer_options peer;
-	uint64_t chunk;  /**< largest message */
-	uint64_t window; /**< messages in flight */
+	uint64_t chunk;  /**< bytes of the largest message */
+	uint64_t window; /**< messages in flight in each direction, at most */
 	bool listen;
 	bool no_stdin;
 	bool quiet;   /**< no progress line, also on a terminal */

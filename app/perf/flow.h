@@ -54,9 +54,9 @@ struct perf_run {
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
 	uint64_t size;
 	uint64_t iters;    /**< iterations; with a deadline: the first total */
-	uint64_t limit_ns; /**< deadline; 0 = none */
-	uint64_t window;
-	uint64_t flags;
+	uint64_t limit_ns; /**< duration, ns; 0 = the run ends after `iters` iterations */
+	uint64_t window;   /**< operations that may be outstanding */
+	uint64_t flags;    /**< PERF_F_* */
 	/** name of the protocol to use, first byte lowest; 0 = the library's choice */
 	uint64_t proto[4];
 };
@@ -109,7 +109,7 @@ struct perf_options {
 	struct cli_sizes sizes;
 	uint64_t iters;  /**< 0 = as many as fit in `seconds` */
 	uint64_t warmup; /**< iterations; UINT64_MAX = the program chooses */
-	uint64_t window; /**< of bandwidths; 0 = 32. Latencies always have 1 */
+	uint64_t window; /**< outstanding operations; 0 = 32. Latency tests always have 1 */
 	double seconds;
 	bool seconds_given;
 	uint32_t flags;
@@ -196,10 +196,10 @@ static inline bool perf_is_raw(uint64_t test)
 #define PERF_HIST_SIZE ((64u - PERF_HIST_BITS + 1) << PERF_HIST_BITS)
 
 struct perf_meter {
-	uint64_t start, last; /* TSC */
+	uint64_t start, last; /* TSC at the begin, and after the last iterations */
 	uint64_t iters;
-	uint64_t report_time, report_iters; /* time and iterations of the last report */
-	uint64_t next_tick;                 /* TSC */
+	uint64_t report_time, report_iters; /* TSC and iterations of the last report */
+	uint64_t next_tick;                 /* TSC at which a line of progress is due */
 	uint32_t recent_at;
 	uint64_t recent[PERF_RECENT];
 	uint64_t hist[PERF_HIST_SIZE];
@@ -266,7 +266,7 @@ struct perf_side {
 	uint64_t margin;          /**< perf_limit_look() is due this far before the total */
 	uint64_t rise;            /**< iterations of the last rise */
 	uint64_t seen;            /**< client: messages of a stream that the server has received */
-	uint64_t begin, deadline; /**< TSC */
+	uint64_t begin, deadline; /**< TSC at the begin of the run, and at its deadline */
 	uint64_t next_report, turns;
 };
 

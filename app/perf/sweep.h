@@ -30,8 +30,8 @@ struct sweep_stat {
 /** One protocol at one size. */
 struct sweep_proto {
 	char name[32];
-	double predicted; /**< s, one way */
-	double trial[SWEEP_TRIALS_MAX];
+	double predicted;               /**< s, one way */
+	double trial[SWEEP_TRIALS_MAX]; /**< s, one way */
 	unsigned int trials;
 };
 

@@ -43,7 +43,7 @@ enum sw_drop {
 struct sw_plan {
 	bool single, uplink;
 	uint16_t ports;
-	uint16_t udp_port; /**< single: of port 0 */
+	uint16_t udp_port; /**< single: UDP port of port 0; that of port N is N higher */
 	uint8_t prefix;
 	uint8_t mac[6]; /**< single: of all. Else the last byte is 1 + the port's number */
 	uint32_t gw;

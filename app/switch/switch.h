@@ -112,11 +112,11 @@ struct sw_share {
 };
 
 struct sw_uplink {
-	uint16_t id; /**< SW_NO_UPLINK */
+	uint16_t id; /**< DPDK port; SW_NO_UPLINK = none */
 	struct rte_mempool *pool;
 	struct rte_mbuf *out[2 * SW_BURST]; /**< frames without space in the port's ring yet */
 	uint16_t num_out;
-	uint64_t stuck;       /**< time since which it has sent nothing; 0 = it sends */
+	uint64_t stuck;       /**< time, ns, since which it has sent nothing; 0 = it sends */
 	uint64_t farewell_at; /**< no farewell to it before this time */
 	struct sw_counters counters;
 };

@@ -31,7 +31,7 @@ struct wire_counters {
 	uint64_t oversize;  /**< longer than --mtu: dropped */
 	uint64_t no_room;   /**< all buffers hold delayed frames: dropped */
 	uint64_t ring_full; /**< lost by the receive ring of the port, not by the link */
-	uint64_t port_busy; /**< waited for space in the port's ring */
+	uint64_t port_busy; /**< frames that a full ring of the port did not take at first */
 };
 
 struct wire_held {
@@ -46,7 +46,7 @@ struct wire_dir {
 	struct sim_link_state state;
 	struct wire_held *held; /* a heap with space for all buffers */
 	size_t num_held;
-	uint64_t number;
+	uint64_t number;                  /* sim_due.number of the next frame */
 	struct rte_mbuf *out[WIRE_BURST]; /* due, and without space in the port's ring yet */
 	uint16_t num_out;
 	struct wire_counters counters;
