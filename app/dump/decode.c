@@ -63,20 +63,22 @@ static const char *record_wrong(const struct dump_frame *frame, const struct wef
 	uint32_t length = weft_get32(r->length), behind = frame->len - (uint32_t)sizeof(*r);
 
 	if (weft_get16(r->magic) != WEFT_RECORD_MAGIC)
-		return "another magic";
+		return "the magic number is not that of a message record";
 	if (r->version != WEFT_RECORD_VERSION)
-		return "another version";
+		return "the record has another version than this weft-dump";
 	if (r->kind == 0 || r->kind >= WEFT_RECORD_KINDS)
-		return "an unknown kind";
+		return "the kind of the record is unknown";
 	if (weft_get16(r->flags) & ~WEFT_RECORD_F_DONE)
-		return "unknown flags";
+		return "unknown flags are set";
 	if (r->kind != WEFT_RECORD_MESSAGE)
 		return behind == sizeof(struct weft_record_native) && !r->am_id
 			       ? NULL
-			       : "a native operation of another length";
+			       : "the length is not that of a native operation";
 	if (r->am_id == 0 || r->am_id >= 32)
-		return "a message id";
-	return behind == length && length ? NULL : "a message of another length";
+		return "the message id is not from 1 to 31";
+	return behind == length && length
+		       ? NULL
+		       : "the length of the message differs from that in the head";
 }
 
 /* dump_decode() of a record. */
@@ -87,7 +89,7 @@ static void dump_record(const struct dump_frame *frame, struct dump_view *v)
 	v->what = DUMP_WRONG;
 	v->cut = frame->caplen < frame->len;
 	if (frame->caplen < sizeof(*r)) {
-		v->wrong = frame->len < sizeof(*r) ? "too short for a record"
+		v->wrong = frame->len < sizeof(*r) ? "the packet is too short for a record"
 						   : "the capture has cut its header";
 		return;
 	}
@@ -204,11 +206,11 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 		return false;
 	if (total > c->len || total < WEFT_IP_UDP_LEN || udp_len < sizeof(*udp) ||
 	    udp_len > total - sizeof(*ip))
-		set_wrong(v, "lengths of the IPv4 and UDP headers that contradict each other");
+		set_wrong(v, "the lengths in the IPv4 and UDP headers contradict each other");
 	else if (!weft_ipv4_header_ok(ip))
-		damaged(v, "the checksum of the IPv4 header");
+		damaged(v, "the checksum of the IPv4 header is wrong");
 	else if (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
-		set_wrong(v, "a fragment");
+		set_wrong(v, "the packet is a fragment of an IPv4 packet");
 	else
 		c->len = udp_len - (uint32_t)sizeof(*udp) + WEFT_IP_UDP_LEN;
 	if (c->left > c->len)
@@ -241,7 +243,7 @@ static bool ip6_udp(struct cursor *c, struct dump_view *v)
 	    c->p[WEFT_IP6_UDP_LEN + 1] != WEFT_FRAME_MAGIC >> 8)
 		return false;
 	if (total > c->len - sizeof(*ip) || udp_len < sizeof(*udp) || udp_len > total)
-		set_wrong(v, "lengths of the IPv6 and UDP headers that contradict each other");
+		set_wrong(v, "the lengths in the IPv6 and UDP headers contradict each other");
 	else
 		c->len = udp_len + (uint32_t)sizeof(*ip);
 	if (c->left > c->len)
@@ -303,15 +305,15 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 
 	if (!(v->flags & WEFT_FRAME_F_CRC32C))
 		return v->hdr->type != WEFT_FRAME_DATA && v->hdr->type != WEFT_FRAME_ACK
-			       ? "a frame of this type without CRC32C"
+			       ? "the frame has no CRC32C, which its type requires"
 			       : NULL;
 	if (v->length + 4 > c->len)
-		return "no space for its CRC32C";
+		return "the frame has no space for its CRC32C";
 	if (c->left < v->length + 4)
 		return NULL; /* cut by the capture */
 	memcpy(&want, c->p + v->length, 4);
 	v->damaged = (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, v->length) != weft_get32(want);
-	return v->damaged ? "the CRC32C" : NULL;
+	return v->damaged ? "the CRC32C is wrong" : NULL;
 }
 
 /*
@@ -342,18 +344,18 @@ static const char *blocks(struct dump_view *v)
 		v->sack_words = block(v, 8, WEFT_FRAME_SACK_WORDS);
 		v->sack = (const weft_le64 *)at;
 		if (!v->sack_words)
-			return "the SACK block";
+			return "the SACK block is malformed";
 	}
 	at = v->body + 4;
 	if (v->flags & WEFT_FRAME_F_ECN) {
 		v->ecn_paths = block(v, sizeof(*v->ecn_path), WEFT_FRAME_PATHS_MAX);
 		v->ecn_path = (const struct weft_frame_ecn_path *)at;
 		if (!v->ecn_paths)
-			return "the ECN block";
+			return "the ECN block is malformed";
 	}
 	if (v->flags & WEFT_FRAME_F_PROGRESS) {
 		if (v->body_len < sizeof(*v->progress) || v->body_cap < sizeof(*v->progress))
-			return "the progress block";
+			return "the progress block is malformed";
 		v->progress = (const struct weft_frame_progress *)v->body;
 		v->body += sizeof(*v->progress);
 		v->body_len -= (uint32_t)sizeof(*v->progress);
@@ -368,18 +370,18 @@ static const char *check_messages(const struct dump_view *v)
 	uint32_t at = 0;
 
 	if (v->body_len < sizeof(*m))
-		return "DATA without a message";
+		return "the DATA frame has no message";
 	while (at < v->body_len) {
 		if (v->body_len - at < sizeof(*m))
-			return "messages that do not fill the body";
+			return "the messages do not fill the body";
 		if (v->body_cap < at + sizeof(*m))
 			return NULL; /* cut by the capture */
 		m = (const struct weft_frame_msg *)(v->body + at);
 		if (m->am_id == 0 || m->am_id >= 32 || m->flags)
-			return "a message's head";
+			return "the head of a message is malformed";
 		at += (uint32_t)sizeof(*m) + weft_get16(m->length);
 	}
-	return at == v->body_len ? NULL : "messages that do not fill the body";
+	return at == v->body_len ? NULL : "the messages do not fill the body";
 }
 
 static const char *check_body(const struct dump_view *v)
@@ -392,12 +394,12 @@ static const char *check_body(const struct dump_view *v)
 	if (v->hdr->type == WEFT_FRAME_DATA)
 		return check_messages(v);
 	if (v->body_len < shape->size)
-		return "a body that is too short for its type";
+		return "the body is too short for its type";
 	if (v->body_cap < shape->size)
 		return NULL; /* cut by the capture */
 	if (v->hdr->type == WEFT_FRAME_READY &&
 	    v->body_len < sizeof(*ready) + 2u * weft_get16(ready->paths))
-		return "READY with more paths than it has ports";
+		return "the READY frame states more paths than it has ports";
 	if (v->hdr->type != WEFT_FRAME_PART)
 		return NULL;
 	offset = weft_get16(part->offset);
@@ -405,7 +407,7 @@ static const char *check_body(const struct dump_view *v)
 	end = offset + v->body_len - (uint32_t)sizeof(*part);
 	return v->body_len == sizeof(*part) || offset % WEFT_FRAME_PART_UNIT || end > total ||
 			       (end < total && end % WEFT_FRAME_PART_UNIT)
-		       ? "a part that does not lie in its frame"
+		       ? "the part does not lie in its frame"
 		       : NULL;
 }
 
@@ -418,10 +420,10 @@ static const char *sealed(const struct cursor *c, struct dump_view *v, struct du
 	const char *why;
 
 	if (v->length < head || v->length + WEFT_FRAME_TAG_LEN > c->len)
-		return "no space for its number and tag";
+		return "the sealed frame has no space for its number and tag";
 	if (v->flags & ~(WEFT_FRAME_F_KNOWN | WEFT_FRAME_F_OF_SEAL) ||
 	    v->flags & WEFT_FRAME_F_CRC32C)
-		return "unknown flags";
+		return "unknown flags are set";
 	v->body_len = v->length - head;
 	v->body = c->p + (c->left < head ? c->left : head);
 	if (keylog && c->left >= head)
@@ -430,7 +432,7 @@ static const char *sealed(const struct cursor *c, struct dump_view *v, struct du
 	if (opened == DUMP_BAD_TAG) {
 		v->damaged = true;
 		v->body_len = 0;
-		return "the tag of a sealed frame";
+		return "the tag of the sealed frame is wrong";
 	}
 	if (v->sealed)
 		return NULL;
@@ -450,31 +452,31 @@ static const char *lane(struct cursor *c, struct dump_view *v, struct dump_keylo
 	const char *why;
 
 	if (c->len < sizeof(*hdr))
-		return "too short for a lane header";
+		return "the frame is too short for a lane header";
 	if (c->left < sizeof(*hdr)) {
 		v->cut = true;
 		v->what = DUMP_CUT;
 		return NULL;
 	}
 	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
-		return "another magic";
+		return "the magic number is not that of a lane frame";
 	/* RESET has one format in all versions: hosts report their version to each other by it. */
 	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
-		return "another version";
+		return "the frame has another version than this weft-dump";
 	v->hdr = hdr;
 	v->flags = weft_get16(hdr->flags);
 	v->length = weft_get16(hdr->length);
 	if (v->length < sizeof(*hdr) || v->length > c->len)
-		return "a length beyond the frame";
+		return "the length in the lane header does not fit the frame";
 	if (!dump_shape_of_frame(hdr->type))
-		return "an unknown type";
+		return "the type of the frame is unknown";
 	if (v->flags & WEFT_FRAME_F_SEALED)
 		return sealed(c, v, keylog);
 	why = check_crc(v, c);
 	if (why)
 		return why;
 	if (v->flags & ~WEFT_FRAME_F_KNOWN)
-		return "unknown flags";
+		return "unknown flags are set";
 	v->body = c->p + sizeof(*hdr);
 	v->body_len = v->length - (uint32_t)sizeof(*hdr);
 	v->body_cap = c->left - (uint32_t)sizeof(*hdr);
@@ -505,7 +507,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 		why = NULL; /* a frame that the capture has cut can't be checked */
 	if (frame->damaged && !why) {
 		v->damaged = true;
-		why = "its checksum, as its receiver found";
+		why = "its receiver found a wrong checksum";
 	}
 	if (why)
 		set_wrong(v, why);
@@ -583,21 +585,21 @@ static const char *wireup_wrong(const struct dump_msg *msg)
 	const struct weft_wire_record *r;
 
 	if (msg->cap < sizeof(*w))
-		return "a wire-up message that is too short";
+		return "the wire-up message is too short";
 	if (w->major != WEFT_WIRE_MAJOR)
 		return NULL; /* another version is valid here: its sender gets an answer */
 	if (!dump_word(&dump_shape_of_msg(WEFT_WIRE_WIREUP)->field[0], w->type) ||
 	    weft_get16(w->offset) + records > weft_get16(w->total))
-		return "a wire-up head";
+		return "the head of the wire-up message is malformed";
 	if (weft_get16(w->total) != records)
 		return NULL; /* one fragment of a wire-up message */
 	while (at < records) {
 		r = (const void *)(msg->data + sizeof(*w) + at);
 		if (records - at < sizeof(*r))
-			return "records that do not fill their message";
+			return "the records do not fill their message";
 		at += (uint32_t)sizeof(*r) + weft_get16(r->length);
 	}
-	return at == records ? NULL : "records that do not fill their message";
+	return at == records ? NULL : "the records do not fill their message";
 }
 
 const char *dump_msg_wrong(const struct dump_msg *msg)
@@ -607,6 +609,6 @@ const char *dump_msg_wrong(const struct dump_msg *msg)
 	if (msg->id == WEFT_WIRE_WIREUP)
 		return wireup_wrong(msg);
 	if (!dump_shape_of_msg(msg->id))
-		return "an unknown message id";
-	return weft_wire_check(msg->id, msg->data, msg->len) ? "a message that is malformed" : NULL;
+		return "the message id is unknown";
+	return weft_wire_check(msg->id, msg->data, msg->len) ? "the message is malformed" : NULL;
 }

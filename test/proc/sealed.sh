@@ -181,7 +181,7 @@ key_log() {
 	decrypted || return 1
 	change_a_byte || return 1
 	dumped --keylog "$dir/keys" -w && { echo "a changed frame was not found"; return 1; }
-	grep 'the tag of a sealed frame' "$dir/dump"
+	grep 'the tag of the sealed frame is wrong' "$dir/dump"
 }
 
 # ends SERVER CLIENT REASON REASON: two ends whose settings differ. The client fails, and each log

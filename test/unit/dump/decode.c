@@ -120,35 +120,35 @@ static void what_is_not_as_documented_is_wrong(void **state)
 
 	(void)state;
 	build(&b, WEFT_FRAME_ACK, 0, NULL, 0)->version = WEFT_FRAME_VERSION + 1;
-	expect_wrong(&b, "another version");
+	expect_wrong(&b, "another version than this weft-dump");
 	build(&b, WEFT_FRAME_ACK, 0, NULL, 0)->magic = weft_put16(1);
-	expect_wrong(&b, "another magic");
+	expect_wrong(&b, "not that of a lane frame");
 	build(&b, 119, 0, NULL, 0);
-	expect_wrong(&b, "an unknown type");
+	expect_wrong(&b, "the type of the frame is unknown");
 	build(&b, WEFT_FRAME_ACK, 0x40, NULL, 0);
 	expect_wrong(&b, "unknown flags");
 	build(&b, WEFT_FRAME_HELLO, 0, eager, sizeof(eager));
 	expect_wrong(&b, "too short for its type");
 	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_SACK, "\x41\0\0\0", 4);
-	expect_wrong(&b, "the SACK block");
+	expect_wrong(&b, "the SACK block is malformed");
 	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_ECN, "\x01\0\0\0", 4);
-	expect_wrong(&b, "the ECN block");
+	expect_wrong(&b, "the ECN block is malformed");
 	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_PROGRESS, "\x01\0\0", 3);
-	expect_wrong(&b, "the progress block");
+	expect_wrong(&b, "the progress block is malformed");
 	build(&b, WEFT_FRAME_DATA, 0, eager, sizeof(eager) - 1);
-	expect_wrong(&b, "messages that do not fill");
+	expect_wrong(&b, "the messages do not fill the body");
 	memcpy(bad, eager, sizeof(eager));
 	bad[2] = 32;
 	build(&b, WEFT_FRAME_DATA, 0, bad, sizeof(bad));
-	expect_wrong(&b, "a message's head");
+	expect_wrong(&b, "the head of a message is malformed");
 	build(&b, WEFT_FRAME_PART, 0, &part, sizeof(part));
-	expect_wrong(&b, "a part that does not lie");
+	expect_wrong(&b, "the part does not lie in its frame");
 	h = build(&b, WEFT_FRAME_HELLO_RETRY, 0, eager, 8);
 	h->flags = weft_put16(0);
-	expect_wrong(&b, "without CRC32C");
+	expect_wrong(&b, "the frame has no CRC32C");
 	h = build(&b, WEFT_FRAME_ACK, 0, NULL, 0);
 	h->length = weft_put16(43 + 8);
-	expect_wrong(&b, "a length beyond the frame");
+	expect_wrong(&b, "does not fit the frame");
 }
 
 static void a_changed_bit_is_noticed(void **state)
@@ -554,19 +554,19 @@ static void what_is_no_record_is_wrong(void **state)
 
 	(void)state;
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->magic = weft_put16(1);
-	expect_wrong_record(&b, "another magic");
+	expect_wrong_record(&b, "not that of a message record");
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->version = 9;
-	expect_wrong_record(&b, "another version");
+	expect_wrong_record(&b, "another version than this weft-dump");
 	build_record(&b, WEFT_RECORD_KINDS, eager + 4, 16);
-	expect_wrong_record(&b, "an unknown kind");
+	expect_wrong_record(&b, "the kind of the record is unknown");
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->flags = weft_put16(2);
 	expect_wrong_record(&b, "unknown flags");
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->length = weft_put32(17);
-	expect_wrong_record(&b, "a message of another length");
+	expect_wrong_record(&b, "the length of the message differs");
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->am_id = 32;
-	expect_wrong_record(&b, "a message id");
+	expect_wrong_record(&b, "the message id is not from 1 to 31");
 	build_record(&b, WEFT_RECORD_READ, &native, sizeof(native) - 1);
-	expect_wrong_record(&b, "a native operation of another length");
+	expect_wrong_record(&b, "the length is not that of a native operation");
 	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16);
 	b.len = sizeof(*r) - 1;
 	expect_wrong_record(&b, "too short");
