@@ -17,7 +17,7 @@
  * are in a ring, in the order in which they were seen first.
  */
 
-#define END_NS 5000000u /* ns. Frames sent later before the captures' end may still arrive */
+#define END_NS 5000000u /* ns; frames sent this close to the captures' end may still arrive */
 #define ARRIVAL_NS 100000u
 #define BUCKETS (2u * TRACE_PENDING)
 #define RING_LEAST 64u /* frames of the smallest usual ring of a port */
