@@ -446,25 +446,54 @@ void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, 
 
 /* ------------------------------------------------------------------ cancelling */
 
-int wfi_ops_cancel(struct wfi_ep *ep, void *context)
+/*
+ * An operation with a peer that is gone has ended without a message. While the application has not
+ * read the error, it may cancel the operation: Mercury waits for FI_ECANCELED then.
+ */
+static bool cancel_unread(struct wfi_cq *cq, const void *context)
+{
+	struct wfi_completion *c;
+
+	for (size_t i = cq->head; i != cq->tail; i++) {
+		c = &cq->ring[i & (cq->size - 1)];
+		if (c->entry.op_context != context || !(c->entry.flags & (FI_RECV | FI_SEND)) ||
+		    (c->error != FI_EHOSTUNREACH && c->error != FI_ECONNRESET))
+			continue;
+		c->error = FI_ECANCELED;
+		c->weft_error = -ECANCELED;
+		return true;
+	}
+	return false;
+}
+
+/* @p kind: FI_RECV or FI_SEND */
+static bool cancel_posted(const struct wfi_ep *ep, const void *context, uint64_t kind)
 {
 	struct wfi_op *op;
 
-	if (multi_cancel(ep, context))
-		return 0;
 	for (struct chunk *c = chunks; c; c = c->next) {
 		for (int i = 0; i < CHUNK; i++) {
 			op = &c->ops[i];
 			if (op->ep != ep || !op->req || op->context != context ||
-			    !(op->flags & FI_RECV))
+			    !(op->flags & kind))
 				continue;
 			op->cancelled = true;
 			if (weft_request_cancel(op->req) == 0)
-				return 0;
+				return true;
 			/* The operation is matched, and completes. */
 			op->cancelled = false;
 		}
 	}
+	return false;
+}
+
+int wfi_ops_cancel(struct wfi_ep *ep, void *context)
+{
+	if (multi_cancel(ep, context) || cancel_posted(ep, context, FI_RECV) ||
+	    cancel_posted(ep, context, FI_SEND) ||
+	    (ep->rx.cq && cancel_unread(ep->rx.cq, context)) ||
+	    (ep->tx.cq && cancel_unread(ep->tx.cq, context)))
+		return 0;
 	return -FI_ENOENT;
 }
 

@@ -169,6 +169,65 @@ static void what_came_from_a_process_that_has_gone_is_received(void **state)
 	from_one_that_has_gone(false, true);
 }
 
+static void is_cancelled(struct world *w, const void *context, const void * or)
+{
+	struct fi_cq_err_entry error = world_next_error(w);
+
+	assert_int_equal(error.err, FI_ECANCELED);
+	assert_true(error.op_context == context || error.op_context == or);
+}
+
+/* Operations end because their peer is gone, and are cancelled before the errors are read. */
+static void unread_errors_are_cancelled(void **state)
+{
+	uint8_t in[8], out[8] = {0};
+	struct world w;
+	ssize_t rc;
+
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	if (w.me == 1)
+		world_close_ep(&w);
+	world_barrier();
+	if (w.me == 0) {
+		CHECK(fi_trecv(w.ep, in, 8, NULL, w.peer, 1, 0, in));
+		rc = fi_tsend(w.ep, out, 8, NULL, w.peer, 1, out);
+		while (fi_cq_read(w.cq, NULL, 0) == -FI_EAGAIN)
+			continue;
+		assert_int_equal(fi_cancel(&w.ep->fid, &w), -FI_ENOENT);
+		assert_int_equal(fi_cancel(&w.ep->fid, in), 0);
+		if (rc == 0) {
+			assert_int_equal(fi_cancel(&w.ep->fid, out), 0);
+			is_cancelled(&w, out, in);
+		}
+		is_cancelled(&w, in, rc == 0 ? out : in);
+		assert_int_equal(fi_cancel(&w.ep->fid, in), -FI_ENOENT);
+	}
+	world_close(&w);
+}
+
+/* A send that no receive has matched is cancelled: the peer never gets it. */
+static void a_send_is_cancelled(void **state)
+{
+	static uint8_t out[1 << 20], in[1 << 20];
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
+	if (w.me == 0) {
+		CHECK(fi_tsend(w.ep, out, sizeof(out), NULL, w.peer, 1, out));
+		assert_int_equal(fi_cancel(&w.ep->fid, out), 0);
+	}
+	world_barrier_progress(&w);
+	if (w.me == 0) {
+		is_cancelled(&w, out, out);
+		world_fill(out, sizeof(out), 2);
+		world_send(&w, out, sizeof(out), 1);
+	} else {
+		world_recv(&w, in, sizeof(in), 1);
+		world_compare(in, sizeof(in), 2);
+	}
+	world_close(&w);
+}
+
 /* Side 1 forgets the address of side 0, which waits, and then sends: the receive is still there. */
 /* @behaviour T28 */
 static void a_receive_outlives_its_connection(void **state)
@@ -377,6 +436,8 @@ int main(void)
 		cmocka_unit_test(matching),
 		cmocka_unit_test(truncation),
 		cmocka_unit_test(what_came_from_a_process_that_has_gone_is_received),
+		cmocka_unit_test(unread_errors_are_cancelled),
+		cmocka_unit_test(a_send_is_cancelled),
 		cmocka_unit_test(a_receive_outlives_its_connection),
 		cmocka_unit_test(cancelling),
 		cmocka_unit_test(peeking),
