@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- slots */
 
-#define RAW_SLOTS_MIN 16u /* of an idle connection; more on demand */
+#define RAW_SLOTS_MIN 4u /* of an idle connection; more on demand */
 
 /* Take one more reference for the queue, on every segment. */
 static inline void raw_ref_chain(struct rte_mbuf *m)
