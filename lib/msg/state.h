@@ -372,10 +372,10 @@ struct weft_msg_ep {
 	/* the protocol of each message size; NULL until there are lanes */
 	struct weft_ep_config *config;
 	/* the state of modules, each used by its module alone */
-	struct weft_rndv *rndv;
-	struct weft_am *am;   /* NULL = no message has ever been stored */
-	struct weft_rma *rma; /* NULL = never used */
-	void **own;           /* of modules without a field here: weft_module_own() */
+	struct weft_rndv *rndv; /* NULL = never used */
+	struct weft_am *am;     /* NULL = no message has ever been stored */
+	struct weft_rma *rma;   /* NULL = never used */
+	void **own;             /* of modules without a field here: weft_module_own() */
 };
 
 /* A message waits: later short sends go behind it in the queue. */

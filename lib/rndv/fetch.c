@@ -147,7 +147,7 @@ void weft_rndv_ended(struct weft_msg_ep *me, int status)
 {
 	struct weft_request *req;
 
-	while ((req = TAILQ_FIRST(&me->rndv->active))) {
+	while (me->rndv && (req = TAILQ_FIRST(&me->rndv->active))) {
 		TAILQ_REMOVE(&me->rndv->active, req, link);
 		req->flags &= ~WEFT_REQ_ACTIVE;
 		fetch_fail(req, status);
@@ -348,6 +348,8 @@ void weft_rndv_reset(struct weft_msg_ep *me)
 {
 	struct weft_request *req;
 
+	if (!me->rndv)
+		return;
 	TAILQ_FOREACH(req, &me->rndv->active, link) {
 		struct weft_fetch *f = req->recv.fetch;
 
@@ -366,7 +368,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 
 	if (req->length && req->dt.length &&
 	    (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)) {
-		f = fetch_new(me, req);
+		f = weft_rndv_of(me) ? fetch_new(me, req) : NULL;
 		if (!f)
 			req->status = -ENOMEM;
 	}

@@ -491,9 +491,12 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 		weft_lane_rated(me, i, WEFT_DIR_TX);
 		weft_lane_rated(me, i, WEFT_DIR_RX);
 	}
-	weft_rndv_send_ep_lanes(me);
+	if (me->rndv)
+		weft_rndv_send_ep_lanes(me);
 	weft_rndv_port_lanes(me);
 	update_limit(me);
+	if (!me->rndv)
+		return;
 	/* The port that it waits for may be gone. */
 	if (me->rndv->fetching == WEFT_FETCHING_LINE)
 		weft_rndv_unwant(me->rndv);
@@ -502,5 +505,6 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 
 void weft_rndv_ep_fail(struct weft_msg_ep *me)
 {
-	weft_rndv_unwant(me->rndv);
+	if (me->rndv)
+		weft_rndv_unwant(me->rndv);
 }

@@ -109,23 +109,6 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 
 /* ------------------------------------------------------------------ endpoint */
 
-static int ep_init(struct weft_msg_ep *me)
-{
-	struct weft_rndv *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->me = me;
-	TAILQ_INIT(&r->data);
-	TAILQ_INIT(&r->active);
-	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_SHORT]);
-	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_LONG]);
-	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
-		STAILQ_INIT(&r->lanes[i].pulls);
-	me->rndv = r;
-	return 0;
-}
-
 static void ep_fini(struct weft_msg_ep *me)
 {
 	free(me->rndv);
@@ -133,7 +116,7 @@ static void ep_fini(struct weft_msg_ep *me)
 
 static bool has_work(const struct weft_msg_ep *me)
 {
-	return !TAILQ_EMPTY(&me->rndv->data) || me->rndv->num_pulls;
+	return me->rndv && (!TAILQ_EMPTY(&me->rndv->data) || me->rndv->num_pulls);
 }
 
 const struct weft_module weft_rndv_module = {
@@ -144,7 +127,6 @@ const struct weft_module weft_rndv_module = {
 	.busy = busy,
 	.counters = counters,
 	.counter_help = counter_help,
-	.ep_init = ep_init,
 	.ep_fini = ep_fini,
 	.ep_lanes = weft_rndv_ep_lanes,
 	.ep_reset = weft_rndv_reset,
@@ -486,32 +468,67 @@ void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p)
 
 /* ------------------------------------------------------------------ ports */
 
-void weft_rndv_port_lanes(struct weft_msg_ep *me)
+/* If the receiving CPU copies the bytes, no port can be overrun. @return NULL = so it is */
+static struct weft_rndv_port *port_of(const struct weft_msg_ep *me, unsigned int lane)
 {
+	const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
 	const struct weft_worker *w = me->mw->worker;
 
-	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i] == iface && !(iface->attr.features & WEFT_LANE_F_MEMORY))
+			return &me->mw->rndv->ports[i];
+	return NULL;
+}
+
+static void find_ports(struct weft_rndv *r)
+{
+	for (uint32_t m = r->me->lanes_up; m; m &= m - 1) {
 		unsigned int lane = (unsigned int)__builtin_ctz(m);
-		const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
 
 		/* Outstanding bytes count at the port where they were requested. */
-		if (me->rndv->lanes[lane].out || me->rndv->lanes[lane].late)
-			continue;
-		me->rndv->lanes[lane].port = NULL;
-		/* If the receiving CPU copies the bytes, no port can be overrun. */
-		for (unsigned int i = 0;
-		     i < w->num_ifaces && !(iface->attr.features & WEFT_LANE_F_MEMORY); i++) {
-			struct weft_rndv_port *p = &me->mw->rndv->ports[i];
-
-			if (w->ifaces[i] != iface)
-				continue;
-			if (p->pull.window == 0)
-				weft_pull_port_init(&p->pull, iface->attr.bandwidth);
-			weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns,
-					   me->lanes[lane].lane_ep->rtt_ns);
-			me->rndv->lanes[lane].port = p;
-		}
+		if (r->lanes[lane].out == 0 && r->lanes[lane].late == 0)
+			r->lanes[lane].port = port_of(r->me, lane);
 	}
+}
+
+struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me)
+{
+	struct weft_rndv *r = me->rndv;
+
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->me = me;
+	TAILQ_INIT(&r->data);
+	TAILQ_INIT(&r->active);
+	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_SHORT]);
+	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_LONG]);
+	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
+		STAILQ_INIT(&r->lanes[i].pulls);
+	me->rndv = r;
+	find_ports(r);
+	return r;
+}
+
+void weft_rndv_port_lanes(struct weft_msg_ep *me)
+{
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		unsigned int lane = (unsigned int)__builtin_ctz(m);
+		struct weft_rndv_lane *l = me->rndv ? &me->rndv->lanes[lane] : NULL;
+		struct weft_rndv_port *p = port_of(me, lane);
+
+		if (!p || (l && (l->out || l->late)))
+			continue;
+		if (p->pull.window == 0)
+			weft_pull_port_init(&p->pull,
+					    me->lanes[lane].lane_ep->iface->attr.bandwidth);
+		weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns,
+				   me->lanes[lane].lane_ep->rtt_ns);
+	}
+	if (me->rndv)
+		find_ports(me->rndv);
 }
 
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane)

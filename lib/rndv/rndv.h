@@ -236,7 +236,7 @@ struct weft_rndv_port {
 	struct weft_pull_ranges ranges;
 };
 
-/** Rendezvous state of an endpoint: me->rndv. */
+/** Rendezvous state of an endpoint: me->rndv. Most endpoints of a large job never have it. */
 struct weft_rndv {
 	struct weft_msg_ep *me;
 	/* sender */
@@ -260,6 +260,9 @@ struct weft_rndv {
 	uint8_t line_size;           /**< which queue of `line`: WEFT_RNDV_IS_SHORT, _LONG */
 	struct weft_rndv_port *turn; /**< the port that lets it request one piece now, or NULL */
 };
+
+/** @return me->rndv, which is made if it does not exist; NULL = no memory */
+struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me);
 
 /** Rendezvous state of a worker: mw->rndv. */
 struct weft_rndv_worker {

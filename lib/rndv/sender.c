@@ -199,12 +199,12 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 
 	if (!req)
 		return;
-	if (me->rndv->num_pulls >= WEFT_RNDV_PULLS_MAX) {
+	if (me->rndv && me->rndv->num_pulls >= WEFT_RNDV_PULLS_MAX) {
 		weft_msg_fail(me, -EPROTO, "the peer has more than %u pulls waiting",
 			      WEFT_RNDV_PULLS_MAX);
 		return;
 	}
-	p = pull_new(me->mw);
+	p = weft_rndv_of(me) ? pull_new(me->mw) : NULL;
 	if (!p) {
 		/* The peer would wait forever: fail the endpoint, which both ends detect. */
 		weft_msg_fail(me, -ENOMEM, "no memory for what the peer requests");
@@ -450,8 +450,11 @@ static unsigned int serve_data(struct weft_msg_ep *me)
 
 unsigned int weft_rndv_serve(struct weft_msg_ep *me)
 {
-	unsigned int n = serve_data(me);
+	unsigned int n;
 
+	if (!me->rndv)
+		return 0;
+	n = serve_data(me);
 	for (unsigned int i = 0; me->rndv->num_pulls && i < WEFT_MAX_LANES; i++) {
 		if (me->up && (me->lanes_up & 1u << i))
 			n += serve_lane(me, i);
@@ -469,6 +472,10 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const void *data, size_t payload
 		return;
 	if (offset != req->send.end || req->send.pulls) {
 		me->mw->count.mismatch++;
+		return;
+	}
+	if (!weft_rndv_of(me)) {
+		weft_msg_fail(me, -ENOMEM, "no memory for what the peer requests");
 		return;
 	}
 	register_to_send(req);
