@@ -510,8 +510,8 @@ struct weft_ep_lane_info {
 	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
 	const char *bandwidth_from, *latency_from; /* as text */
 	uint8_t local_iface, remote_iface;
-	char remote[128]; /* remote network address as text */
-	char why[160];
+	bool numbers;       /* the text of weft_lane_why_text() ends with the lane's numbers */
+	char *remote, *why; /* remote network address; why the lane is used, or not; NULL = "" */
 };
 
 struct weft_ep {
@@ -525,9 +525,12 @@ struct weft_ep {
 	uint16_t lanes_up; /* bit i = lanes[i].up */
 	/* lanes that died, for which the peer's receive state is not known yet */
 	uint16_t lanes_closing;
-	struct weft_ep_lane lanes[WEFT_MAX_LANES];
-	struct weft_ep_lane_info *lane_info; /* lane_room of them: most endpoints have one lane */
 	uint8_t lane_room;
+	/* lane_room of both: first_lane and first_info, or memory of their own for several */
+	struct weft_ep_lane *lanes;
+	struct weft_ep_lane_info *lane_info;
+	struct weft_ep_lane first_lane;
+	struct weft_ep_lane_info first_info;
 	/* connection layer */
 	/* bytes/s, the slower end's; the own one if the peer reports none; 0 = not agreed yet */
 	double bcopy_bw;
@@ -570,6 +573,16 @@ struct weft_ep {
 	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps or host->busy, until it is claimed */
 };
+
+static inline const char *weft_lane_remote(const struct weft_ep *ep, unsigned int n)
+{
+	return ep->lane_info[n].remote ? ep->lane_info[n].remote : "";
+}
+
+static inline const char *weft_lane_why(const struct weft_ep *ep, unsigned int n)
+{
+	return ep->lane_info[n].why ? ep->lane_info[n].why : "";
+}
 
 /** The endpoint for the application: NULL if that has closed it, or if the library owns it. */
 static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)

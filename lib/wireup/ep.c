@@ -20,6 +20,7 @@
 #include "msg/msg.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
+#include "wireup/lanes.h"
 #include "wireup/peer.h"
 
 /* ------------------------------------------------------------------ tables of endpoints */
@@ -132,16 +133,15 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 		return NULL;
 	}
 	ep->secret |= 1; /* 0 = not known */
-	ep->lane_info = calloc(1, sizeof(*ep->lane_info));
+	ep->lanes = &ep->first_lane;
+	ep->lane_info = &ep->first_info;
 	ep->lane_room = 1;
-	if (!ep->lane_info || ep_slot_take(ep) < 0) {
-		free(ep->lane_info);
+	if (ep_slot_take(ep) < 0) {
 		free(ep);
 		return NULL;
 	}
 	if (weft_msg_ep_init(ep) < 0) {
 		ep_slot_give(ep);
-		free(ep->lane_info);
 		free(ep);
 		return NULL;
 	}
@@ -329,9 +329,8 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 		.up = true,
 		.remote_domain = iface->domain,
 	};
-	snprintf(ep->lane_info[0].why, sizeof(ep->lane_info[0].why), "loopback");
-	iface->ops->print_address(addr, iface->attr.dev_addr_len, ep->lane_info[0].remote,
-				  sizeof(ep->lane_info[0].remote));
+	weft_lane_set_text(&ep->lane_info[0].why, "loopback");
+	weft_lane_set_remote(ep, 0, iface, addr, iface->attr.dev_addr_len);
 	ep->lane_info[0].local_iface = index;
 	ep->lanes_up = 1;
 	weft_msg_ep_grant(ep, &credit);
@@ -533,6 +532,7 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	const struct weft_ep_lane_info *from;
 	struct weft_lane_info out = {0};
 	const struct weft_ep_lane *lane;
+	char why[WEFT_LANE_WHY_MAX];
 
 	if (!ep || !info)
 		return -EINVAL;
@@ -542,8 +542,8 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	lane = &ep->lanes[index];
 	from = &ep->lane_info[index];
 	out.name = ep->worker->ifaces[from->local_iface]->name;
-	out.remote = weft_texts_add(&ep->texts, from->remote);
-	out.why = weft_texts_add(&ep->texts, from->why);
+	out.remote = weft_texts_add(&ep->texts, weft_lane_remote(ep, index));
+	out.why = weft_texts_add(&ep->texts, weft_lane_why_text(ep, index, why));
 	out.state = lane->up ? WEFT_LANE_STATE_UP
 		    : lane->lane_ep && !(ep->lanes_closing >> index & 1)
 			    ? WEFT_LANE_STATE_CONNECTING

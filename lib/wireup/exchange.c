@@ -111,7 +111,7 @@ void weft_wireup_drop(struct weft_ep *ep)
 	wireup_free(ep);
 	weft_lanes_drop_key(ep);
 	ep->lanes_up = 0;
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
+	for (i = 0; i < ep->lane_room; i++) {
 		lane_ep = ep->lanes[i].lane_ep;
 		if (ep->lanes[i].up)
 			WEFT_PROBE4(lane_down, ep, i, lane_ep->iface->name,

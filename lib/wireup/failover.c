@@ -103,8 +103,9 @@ static int send_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type t
 	for (unsigned int k = 0; k < WEFT_MAX_LANES && rc < 0; k++) {
 		unsigned int i = (k + l->tries) % WEFT_MAX_LANES;
 
-		if (lanes >> i & 1)
-			rc = weft_wireup_send(ep->lanes[i].lane_ep, &h, r.buf, r.len);
+		if (!(lanes >> i & 1))
+			continue;
+		rc = weft_wireup_send(ep->lanes[i].lane_ep, &h, r.buf, r.len);
 		if (rc == 0 && type == WEFT_WIREUP_LANE_DOWN)
 			note_taken(l, ep->lanes[i].lane_ep);
 	}
@@ -195,7 +196,8 @@ static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 			weft_log_ep(ep, WEFT_LOG_WARN,
 				    "lane %u to %s is given up: %s; the others take over", n,
 				    ep->remote_name, text);
-		snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "given up: %s", text);
+		weft_lane_set_text(&ep->lane_info[n].why, "given up: %.149s", text);
+		ep->lane_info[n].numbers = false;
 	}
 	weft_lane_lost(ep, n);
 	return true;

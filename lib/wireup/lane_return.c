@@ -341,7 +341,8 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 	if (map->measured & WEFT_WIRE_LANE_F_LAT)
 		info->latency_from = "measured";
 	/* The text has no measured numbers, so all returns share it (struct weft_texts). */
-	snprintf(info->why, sizeof(info->why), "back");
+	weft_lane_set_text(&info->why, "back");
+	info->numbers = false;
 }
 
 static void lane_is_back(struct weft_ep *ep, unsigned int n)

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,55 @@ static double larger_of(float a, float b)
 	return (double)(a > b ? a : b);
 }
 
+/* ------------------------------------------------------------------ texts */
+
+void weft_lane_set_text(char **text, const char *fmt, ...)
+{
+	va_list ap;
+
+	free(*text);
+	va_start(ap, fmt);
+	if (vasprintf(text, fmt, ap) < 0)
+		*text = NULL;
+	va_end(ap);
+}
+
+void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_lane_iface *iface,
+			  const void *addr, size_t len)
+{
+	char words[128];
+
+	iface->ops->print_address(addr, len, words, sizeof(words));
+	weft_lane_set_text(&ep->lane_info[n].remote, "%s", words);
+}
+
+const char *weft_lane_why_text(const struct weft_ep *ep, unsigned int n,
+			       char buf[WEFT_LANE_WHY_MAX])
+{
+	const struct weft_ep_lane_info *info = &ep->lane_info[n];
+
+	if (!info->numbers)
+		return weft_lane_why(ep, n);
+	snprintf(buf, WEFT_LANE_WHY_MAX, "%s; %.3g GB/s (%.32s), %.3g us (%.32s)",
+		 weft_lane_why(ep, n), ep->lanes[n].bandwidth / 1e9, info->bandwidth_from,
+		 ep->lanes[n].latency * 1e6, info->latency_from);
+	return buf;
+}
+
+void weft_lanes_free(struct weft_ep *ep)
+{
+	for (unsigned int i = 0; i < ep->lane_room; i++) {
+		free(ep->lane_info[i].remote);
+		free(ep->lane_info[i].why);
+	}
+	if (ep->lanes == &ep->first_lane)
+		return;
+	free(ep->lane_info);
+	free(ep->lanes);
+}
+
+/* ------------------------------------------------------------------ numbers */
+
 /* Both ends have both addresses, so the larger of two numbers is the same at both ends. */
 static void agree_lane(const struct weft_address_iface *l, const struct weft_address_iface *r,
 		       struct weft_ep_lane_info *info)
@@ -104,9 +154,8 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 					  set & WEFT_LANE_F_BW_SET, attr->bandwidth_from);
 	info->latency_from = from_words(from->measured & WEFT_WIRE_LANE_F_LAT,
 					set & WEFT_LANE_F_LAT_SET, attr->latency_from);
-	snprintf(info->why, sizeof(info->why), "%.48s; %.3g GB/s (%.32s), %.3g us (%.32s)",
-		 from->why, lane->bandwidth / 1e9, info->bandwidth_from, lane->latency * 1e6,
-		 info->latency_from);
+	weft_lane_set_text(&info->why, "%.48s", from->why);
+	info->numbers = true;
 }
 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
@@ -126,8 +175,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lan
 	info->remote_iface = remote->index;
 	agree_lane(&ep->wireup->local[from->pair.local], remote, info);
 	set_numbers(ep, n);
-	lane_ep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
-					   sizeof(info->remote));
+	weft_lane_set_remote(ep, n, lane_ep->iface, remote->addr, remote->addr_len);
 	if (ep->num_lanes <= n)
 		ep->num_lanes = (uint8_t)(n + 1);
 }
@@ -148,16 +196,17 @@ static void choose_short_lane(struct weft_ep *ep)
 void weft_lane_up(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_ep_lane *lane = &ep->lanes[n];
+	char why[WEFT_LANE_WHY_MAX];
 
 	/* The connection may take smaller messages than its ends, if the path has a smaller MTU. */
 	if (lane->lane_ep->max_msg != 0 && lane->lane_ep->max_msg < lane->max_frag)
 		lane->max_frag = lane->lane_ep->max_msg;
-	WEFT_PROBE4(lane_up, ep, n, lane->lane_ep->iface->name, &ep->lane_info[n].remote[0]);
+	WEFT_PROBE4(lane_up, ep, n, lane->lane_ep->iface->name, weft_lane_remote(ep, n));
 	lane->up = true;
 	ep->lanes_up |= (uint16_t)(1u << n);
 	choose_short_lane(ep);
 	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lane_ep->iface->name,
-		    ep->lane_info[n].remote, ep->lane_info[n].why);
+		    weft_lane_remote(ep, n), weft_lane_why_text(ep, n, why));
 	if (n != 0)
 		failover_init(ep);
 	if (ep->state != WEFT_EP_CONNECTING)
@@ -302,8 +351,8 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u (%s to the peer's interface %u) is %s", n,
 		    weft_map_iface(ep, n)->name, wu->remote.ifaces[wu->map[n].pair.remote].index,
 		    text);
-	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s",
-		 (int)sizeof(ep->lane_info[n].why) - 1, text);
+	weft_lane_set_text(&ep->lane_info[n].why, "%.159s", text);
+	ep->lane_info[n].numbers = false;
 	weft_reason_set(&wu->reason, "%s", text);
 	wu->map[n].max_frag = 0;
 	wu->attach[n] = notify_peer ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
@@ -408,7 +457,7 @@ static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 	struct weft_records r = {.len = 0};
 	struct weft_wire_wireup h;
 
-	weft_records_add(&r, WEFT_RECORD_TEXT, ep->lane_info[n].why, strlen(ep->lane_info[n].why));
+	weft_records_add(&r, WEFT_RECORD_TEXT, weft_lane_why(ep, n), strlen(weft_lane_why(ep, n)));
 	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
 	h.status = weft_put16(EHOSTUNREACH);
 	return !weft_lane_any(ep) ||
@@ -487,7 +536,7 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wire_wireup h;
 
 	attach_numbers(ep, m);
-	if (ep->lanes[n].lane_ep == lane_ep) {
+	if (n < ep->lane_room && ep->lanes[n].lane_ep == lane_ep) {
 		attach_again(ep, lane_ep, n);
 		return;
 	}
@@ -547,8 +596,9 @@ void weft_links_reset(struct weft_ep *ep)
 
 	weft_lanes_drop_key(ep);
 	wu->boot = NULL;
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
+	for (i = 0; i < WEFT_MAX_LANES; i++)
 		wu->attach[i] = WEFT_ATTACH_NONE;
+	for (i = 0; i < ep->lane_room; i++) {
 		if (ep->lanes[i].lane_ep == boot)
 			boot = NULL;
 		if (ep->lanes[i].lane_ep)
@@ -604,7 +654,7 @@ void weft_links_record(const struct weft_ep *ep, struct weft_records *r)
 	struct weft_lane_ep *lane_ep;
 	unsigned int i;
 
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
+	for (i = 0; i < ep->lane_room; i++) {
 		lane_ep = ep->lanes[i].lane_ep;
 		if (!lane_ep || !link_needed(ep, i))
 			continue;
@@ -657,12 +707,12 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 	unsigned int i;
 	int rc;
 
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
+	for (i = 0; i < ep->lane_room; i++) {
 		if (!ep->lanes[i].lane_ep || ep->lanes[i].lane_ep == wu->boot)
 			continue;
 		if (wu->map[i].max_frag == 0) {
-			snprintf(ep->lane_info[i].why, sizeof(ep->lane_info[i].why),
-				 "left out by the peer");
+			weft_lane_set_text(&ep->lane_info[i].why, "left out by the peer");
+			ep->lane_info[i].numbers = false;
 			drop_end(ep, i);
 			continue;
 		}

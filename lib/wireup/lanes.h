@@ -54,6 +54,20 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m);
 
+/* ------------------------------------------------------------------ texts */
+
+#define WEFT_LANE_WHY_MAX 256
+
+/** Replace a text of a lane; without memory it becomes "". */
+void weft_lane_set_text(char **text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_lane_iface *iface,
+			  const void *addr, size_t len);
+/** Why the lane is used, or not, for users: weft_lane_why() and perhaps the lane's numbers. */
+const char *weft_lane_why_text(const struct weft_ep *ep, unsigned int n,
+			       char buf[WEFT_LANE_WHY_MAX]);
+/** The endpoint ends: free its lanes' memory. */
+void weft_lanes_free(struct weft_ep *ep);
+
 /* ------------------------------------------------------------------ addresses of both ends */
 
 /**

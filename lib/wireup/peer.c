@@ -316,7 +316,7 @@ static void check_lanes(struct weft_conns *conns, const struct weft_peer *peer,
 		for (unsigned int i = 0; i < ep->num_lanes && ep->state != WEFT_EP_FAILED; i++) {
 			lane_ep = ep->lanes[i].lane_ep;
 			if (lane_ep && lane_ep->up && lane_ep->iface->driver == driver &&
-			    strcmp(ep->lane_info[i].remote, words) == 0 && lane_ep->ops->ep_check)
+			    strcmp(weft_lane_remote(ep, i), words) == 0 && lane_ep->ops->ep_check)
 				lane_ep->ops->ep_check(lane_ep);
 		}
 	}

@@ -357,8 +357,8 @@ static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t siz
 		n += !(wu->remote.ifaces[i].features & WEFT_LANE_F_CONTROL);
 	for (i = 0; i < ep->lane_room; i++)
 		if (wu->map[i].max_frag == 0 && wu->map[i].pair.local == l &&
-		    strncmp(ep->lane_info[i].why, "left out", 8) == 0)
-			snprintf(buf, size, "%s", ep->lane_info[i].why);
+		    strncmp(weft_lane_why(ep, i), "left out", 8) == 0)
+			snprintf(buf, size, "%s", weft_lane_why(ep, i));
 	if (buf[0] != '\0')
 		return;
 	if (wu->select.reach[l] != 0) {
@@ -442,7 +442,7 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 			ep, WEFT_LOG_WARN,
 			"lane %u (%s to %s) takes messages of %u bytes, lane %u (%s) of %u: the "
 			"other end of it, or the path, has a smaller MTU",
-			n, iface->name, ep->lane_info[n].remote, ep->lanes[n].max_frag, i,
+			n, iface->name, weft_lane_remote(ep, n), ep->lanes[n].max_frag, i,
 			w->ifaces[ep->lane_info[i].local_iface]->name, ep->lanes[i].max_frag);
 	}
 }

@@ -430,19 +430,29 @@ static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
 {
 	struct weft_ep_lane_info *info;
 	unsigned int n = WEFT_MAX_LANES;
+	struct weft_ep_lane *lanes;
 
 	while (n > 1 && map[n - 1].max_frag == 0)
 		n--;
 	if (n <= ep->lane_room)
 		return;
-	info = realloc(ep->lane_info, n * sizeof(*info));
-	if (!info) {
+	info = calloc(n, sizeof(*info));
+	lanes = calloc(n, sizeof(*lanes));
+	if (!info || !lanes) {
+		free(info);
+		free(lanes);
 		for (n = ep->lane_room; n < WEFT_MAX_LANES; n++)
 			map[n].max_frag = 0;
 		return;
 	}
-	memset(info + ep->lane_room, 0, (n - ep->lane_room) * sizeof(*info));
+	memcpy(info, ep->lane_info, ep->lane_room * sizeof(*info));
+	memcpy(lanes, ep->lanes, ep->lane_room * sizeof(*lanes));
+	if (ep->lanes != &ep->first_lane) {
+		free(ep->lane_info);
+		free(ep->lanes);
+	}
 	ep->lane_info = info;
+	ep->lanes = lanes;
 	ep->lane_room = (uint8_t)n;
 }
 

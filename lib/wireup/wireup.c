@@ -347,7 +347,7 @@ static void early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint
 	struct weft_ep *ep = lane_ep->user;
 	unsigned int n = lane_ep->index;
 
-	if (!ep || n >= WEFT_MAX_LANES) {
+	if (!ep || n >= ep->lane_room) {
 		/* The lane has acknowledged the data: a silent drop would lose it. */
 		w->count.unbound++;
 		weft_log_limited(
@@ -487,7 +487,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 			weft_ep_retire(ep, -ECONNRESET);
 		return true;
 	}
-	if (n < WEFT_MAX_LANES && !ep->lanes[n].up) {
+	if (n < ep->lane_room && !ep->lanes[n].up) {
 		weft_lane_leave_out(ep, n, text, true);
 		return true;
 	}
@@ -518,7 +518,7 @@ void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum
 		return;
 	}
 	if (ev == WEFT_LANE_EV_SUSPECT) {
-		if (ep && lane_ep->index < WEFT_MAX_LANES &&
+		if (ep && lane_ep->index < ep->lane_room &&
 		    ep->lanes[lane_ep->index].lane_ep == lane_ep)
 			weft_failover_suspect(ep, lane_ep->index, status, text);
 		return;
@@ -605,7 +605,7 @@ void weft_conns_reap(struct weft_worker *w)
 		LIST_REMOVE(ep, entry);
 		weft_msg_ep_fini(ep, ep->status);
 		free(ep->closing);
-		free(ep->lane_info);
+		weft_lanes_free(ep);
 		free(ep->failover);
 		weft_texts_free(&ep->texts);
 		free(ep);

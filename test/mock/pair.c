@@ -347,6 +347,7 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 		p->w[s].ep_table_size = 1;
 		assert_int_equal(weft_msg_worker_init(&p->w[s]), 0);
 		ep->worker = &p->w[s];
+		ep->lanes = p->lanes[s];
 		ep->lane_info = p->info[s];
 		ep->lane_room = WEFT_MAX_LANES;
 		ep->owned = true;

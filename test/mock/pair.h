@@ -60,6 +60,7 @@ struct pair {
 	struct weft_worker w[2];
 	struct weft_ep ep[2];
 	struct weft_ep *table[2][1];
+	struct weft_ep_lane lanes[2][WEFT_MAX_LANES];
 	struct weft_ep_lane_info info[2][WEFT_MAX_LANES];
 	struct pair_iface iface[2][PAIR_LANES];
 	struct pair_lane_ep lane_ep[2][PAIR_LANES];
