@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 25u
+#define WEFT_LANE_ABI 26u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -607,6 +607,11 @@ struct weft_lane_iface {
 	 * which clears the bit; only for lanes that need not poll
 	 */
 	bool quiet;
+	/**
+	 * protocol layer's: the worker polls other ifaces, too. So the time that a poll takes delays
+	 * their messages
+	 */
+	bool beside;
 	/** driver: "dpdk:0". The texts of this struct and of attr are the driver's until close() */
 	const char *name;
 	/** driver: text: how the iface was set up, and by which rule. NULL = none */

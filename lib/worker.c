@@ -362,6 +362,16 @@ static int make_id(struct weft_worker *w)
 	return rc;
 }
 
+static void set_beside(struct weft_worker *w)
+{
+	unsigned int i, polled = 0;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		polled += !(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK);
+	for (i = 0; i < w->num_ifaces; i++)
+		w->ifaces[i]->beside = polled > 1;
+}
+
 /*
  * Create the state of connections and messages, and open the ifaces. On error weft_worker_destroy()
  * frees the parts that exist.
@@ -377,6 +387,8 @@ static int worker_setup(struct weft_worker *w, const char *lanes)
 		rc = weft_msg_worker_init(w);
 	if (rc == 0)
 		rc = open_ifaces(w, lanes);
+	if (rc == 0)
+		set_beside(w);
 	return rc;
 }
 

@@ -80,6 +80,7 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
 /* ---------------------------------------------------------------- progress */
 
 #define IDLE_KICK 4096u
+#define REST_NS 2000u
 
 /*
  * The port reclaims sent buffers only when it is called: right after the last frame, and then at
@@ -88,6 +89,10 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  *
  * A worker whose peers are on its own host may have a port without connections. If a poll of that
  * port takes longer than a message over shared memory, progress calls leave it out for idle_wait.
+ *
+ * Several lanes delay each other: a poll of eight that are idle takes as long as a message. So one
+ * that has sent and received nothing in IDLE_KICK polls is left out for REST_NS after each of them.
+ * Only the first frame of a peer that sends unrequested after such a time can arrive later.
  */
 static void idle_poll(struct raw_iface *iface)
 {
@@ -97,6 +102,8 @@ static void idle_poll(struct raw_iface *iface)
 		raw_port_look(iface);
 	if (iface->port->idle_wait && iface->conn_count == 0 && iface->txq.count == 0)
 		iface->rest_until = iface->now + iface->port->idle_wait;
+	else if (n >= IDLE_KICK && iface->base.beside && iface->txq.count == 0)
+		iface->rest_until = iface->now + REST_NS;
 	if (n % IDLE_KICK != 0 && ((n & (n - 1)) != 0 || !iface->tx_used))
 		return;
 	if (iface->port->ops->tx_kick)
@@ -129,12 +136,18 @@ static void wait_over(struct raw_iface *iface, uint64_t now)
 	w->at = 0;
 }
 
+/* A send ends the rest: the answer to it may come soon. */
+static bool rests(const struct raw_iface *iface)
+{
+	return iface->idle_polls >= IDLE_KICK || iface->conn_count == 0;
+}
+
 static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	unsigned int n;
 
-	if (unlikely(now < iface->rest_until))
+	if (now < iface->rest_until && rests(iface))
 		return 0;
 	raw_clocks(iface, now);
 	raw_limits_progress(iface);

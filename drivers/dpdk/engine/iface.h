@@ -325,7 +325,7 @@ struct raw_iface {
 	struct weft_frame_port *port;
 	struct weft_tap *tap; /* recorder and captures; NULL = neither */
 
-	uint64_t rest_until; /* progress calls before this time do nothing; see idle_poll() */
+	uint64_t rest_until; /* progress calls before this time may do nothing: idle_poll() */
 	uint64_t now, tx_clock, live_clock;
 	uint64_t next_tx_clock, next_live_clock; /* times at which raw_timers() is to be called */
 	bool gap;           /* this progress call came late: no round-trip samples */

@@ -617,6 +617,11 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	raw_clocks(iface, now);
 	if (!TAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc.released) || port->event)
 		return -EBUSY;
+	/* A frame that came after the last poll may cause no wake-up any more. */
+	if (now < iface->rest_until && iface->conn_count > 0) {
+		iface->rest_until = 0;
+		return -EBUSY;
+	}
 	flush_acks_before_sleep(iface);
 	within = next_timer(iface, wakes);
 	if (iface->txq.count > 0 || iface->share.pressed || !TAILQ_EMPTY(&iface->ack_list))

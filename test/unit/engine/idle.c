@@ -528,6 +528,53 @@ static void a_port_without_connections_rests(void **state)
 	pair_close(&pair);
 }
 
+static bool message_came(struct pair *p)
+{
+	return p->end[1].messages > 0;
+}
+
+static unsigned int polls_in(uint64_t ns)
+{
+	unsigned int before = B->polls;
+
+	pair_run(&pair, ns, NULL);
+	return B->polls - before;
+}
+
+/*
+ * The polls of idle lanes delay the messages of the busy one. A lane that sends, receives or is to
+ * sleep is polled at once.
+ * @behaviour T33
+ */
+static void an_idle_lane_beside_others_rests(void **state)
+{
+	uint64_t due;
+
+	(void)state;
+	pair_open(&pair, NULL, 38);
+	pair_connect(&pair);
+	pair_run(&pair, 20000000, NULL);
+	assert_in_range(polls_in(1000000), 999, 1001);
+	B->iface->beside = true;
+	pair_run(&pair, 5000000, NULL);
+	assert_in_range(polls_in(1000000), 250, 550);
+	B->messages = 0;
+	pair_send(A, A->lane_ep, 0, 8);
+	A->iface->ops->tx_flush(A->iface);
+	assert_true(pair_run(&pair, 20000, message_came));
+	assert_in_range(polls_in(1000000), 999, 1001);
+	pair_run(&pair, 10000000, NULL);
+	assert_in_range(polls_in(100000), 25, 55);
+	assert_int_equal(B->iface->ops->progress(B->iface, pair.now), 0);
+	due = pair.now + 50000000;
+	assert_int_equal(B->iface->ops->arm(B->iface, pair.now, &due), -EBUSY);
+	assert_in_range(polls_in(2000), 1, 2);
+	pair_send(B, B->accepted, 0, 8);
+	B->iface->ops->tx_flush(B->iface);
+	assert_in_range(polls_in(1000000), 999, 1001);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +592,7 @@ int main(void)
 		cmocka_unit_test(polled_when_it_requests_it_it_misses_nothing),
 		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),
 		cmocka_unit_test(a_port_without_connections_rests),
+		cmocka_unit_test(an_idle_lane_beside_others_rests),
 	};
 
 	return cmocka_run_group_tests_name("raw_idle", tests, NULL, NULL);

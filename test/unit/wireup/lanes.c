@@ -17,9 +17,12 @@ static void two_nics_in_one_subnet_make_two_lanes(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
 	struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
 	struct weft_ep *x = mock_connect(a, b), *y;
+	struct weft_worker *alone = mock_worker(ctx, "mock:0");
 	struct weft_lane_info info = {.size = sizeof(info)};
 
 	(void)state;
+	assert_true(a->ifaces[0]->beside && a->ifaces[1]->beside && !alone->ifaces[0]->beside);
+	weft_worker_destroy(alone);
 	mock_run(100, MS, a, b, NULL);
 	y = conn_first_ep(b);
 	assert_int_equal(x->lanes_up, 3);
