@@ -297,18 +297,18 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 #define LATE_NS 200000000u
 
 struct connect {
-	/* of the thread, and of the worker when it is done */
+	/* used by the thread; by the worker when `done` is set */
 	char host[HOST_MAX + 1];
 	struct weft_tcp_connect tcp;
 	struct weft_greeting_key *key; /* NULL = without a job key */
 	int status;
 	size_t length;
 	uint8_t *address;
-	/* of both */
+	/* used by both; `lock` protects them */
 	pthread_mutex_t lock;
 	struct weft_worker *worker; /* NULL = abandoned */
 	bool begun, done;
-	/* of the worker */
+	/* used by the worker only */
 	TAILQ_ENTRY(connect) entry;
 	uint64_t deadline; /* the platform's time */
 	struct weft_connect_params params;

@@ -27,7 +27,7 @@ struct weft_am_handler {
 
 /** State of a worker: mw->am, created when a handler is set. */
 struct weft_am_worker {
-	/* by id: pages of 256, allocated when a handler is set */
+	/* handlers by id: page id / 256, allocated when a handler of it is set; NULL = none */
 	struct weft_am_handler *page[256];
 	LIST_HEAD(, weft_am_data) kept;
 };

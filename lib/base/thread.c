@@ -113,10 +113,10 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* pauses between two reads of the lock: each read takes the cache line from the owner */
 #define LOOK_PAUSES 8u
-#define SPIN_LOOKS 60u /* looks before a waiting thread sleeps: about 15 us */
-/* the owner waits for at most this number: the waiting thread may sleep, or have no core */
+#define SPIN_LOOKS 60u /* reads of the lock before a waiting thread sleeps: about 15 us */
+/* reads for which an owner that gives way waits, at most: the waiting thread may have no core */
 #define GIVE_WAY_LOOKS 24u
-/* of one sleep, at most: a release may not see that a thread goes to sleep */
+/* ns of one sleep, at most: a release may not see that a thread goes to sleep */
 #define SLEEP_NS 1000000
 
 _Thread_local uint32_t weft_lock_thread;

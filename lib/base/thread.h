@@ -64,7 +64,7 @@ struct weft_lock {
 	_Atomic uint32_t waiting; /* threads that spin or sleep */
 	_Atomic uint32_t sleeps;  /* a thread sleeps, or is about to */
 	_Atomic uint32_t yields;  /* thread that must give way; 0 = none; written by the owner */
-	/* of the owner */
+	/* written by the owner only */
 	unsigned int depth;
 	uint32_t last;       /* thread that held it before */
 	unsigned int streak; /* acquisitions of `last` in sequence while others waited */

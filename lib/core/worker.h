@@ -217,17 +217,17 @@ struct weft_wait {
 	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
 	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
 	uint64_t timer_at;     /* time of the timer; NEVER = not set */
-	uint64_t armed_at;     /* when it was armed last */
+	uint64_t armed_at;     /* when the worker was last armed */
 	bool by_timer;         /* the timer alone has ended the sleep */
 	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
 	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* thread that armed it */
+	pthread_t armer;       /* thread that armed the worker */
 	bool others;           /* another thread than those that wait has called progress */
 	bool roused;           /* sleepers must return: the eventfd was written */
 	/* Wake-ups whose last sleeper has left. Written under both locks, read under one. */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;
-	pthread_cond_t left; /* by the monotonic clock */
+	pthread_cond_t left; /* its timeouts are of the monotonic clock */
 	/*
 	 * Adaptive polling. spin_skip: number of further waits that do not poll. spin_backoff: the
 	 * value of spin_skip after the last poll. A poll without result doubles it, up to
@@ -275,7 +275,7 @@ struct weft_iface_link {
 	bool down_logged; /* the log has a line that the link is down */
 	uint64_t since;   /* ns: when the link went down, or the iface was opened */
 	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
-	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
+	uint64_t look_at; /* when to check whether the link is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
 	/* logged: the interface carries no lane; a lane takes smaller messages */
 	bool unused_logged, smaller_logged;

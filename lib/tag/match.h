@@ -86,7 +86,7 @@ struct weft_match_source {
 	uint64_t key;                  /**< hashed; differs from source to source */
 	struct weft_match_recvs recvs; /**< all receives from this source only */
 	struct weft_match_msgs msgs;   /**< messages from this source, in arrival order */
-				       /*
+	/*
 	 * Number of receives that name this source: num_ those from any of its channels, from_
 	 * those from one channel; _exact those with the full mask, _wild those with another.
 	 */

@@ -97,8 +97,7 @@ struct weft_wireup {
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
-	/* the peer */
-	struct weft_address remote;
+	struct weft_address remote;                       /* the peer's */
 	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
 	struct weft_select select;
 	/* initiator: pairs to connect with, in order */
