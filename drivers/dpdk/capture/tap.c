@@ -34,7 +34,7 @@ struct six_head {
 
 #define IP4_HEAD ((uint32_t)RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
 
-/* The kernel writes the checksum. Here it is that of the whole frame, whatever is captured. */
+/* The kernel fills the UDP checksum. The capture gets that of the whole frame, even if cut. */
 static void fill_checksum(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip,
 			  struct rte_udp_hdr *udp)
 {

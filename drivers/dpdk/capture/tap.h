@@ -48,23 +48,23 @@ struct weft_tap_target {
 	struct weft_capture_ring *ring;
 	_Atomic(struct weft_capture_filter *) filter; /**< NULL = all frames */
 	uint32_t snaplen;
-	uint64_t offset; /**< from the platform's time to the file's */
-	/** of a simulator: it has no threads, so the lane writes the file itself; else NULL */
+	uint64_t offset; /**< ns from the platform's time to the file's */
+	/** set in a simulator, which has no threads: the lane writes the file itself; else NULL */
 	void (*written_by_lane)(struct weft_capture *c);
 	struct weft_capture *capture;
 };
 
 struct weft_tap {
-	/* Of the lane's thread. */
+	/* Used by the lane's thread; `target` and `busy` also by others. */
 	struct weft_recorder *recorder; /**< NULL = none */
-	/** of a lane with @p hosts, instead of @p recorder */
+	/** replaces `recorder` on a lane whose frames have numbers of IPv6 hosts; else NULL */
 	struct weft_recorder *recorder6;
 	struct weft_tap_target *in_use; /**< between offer() and taken() */
 	uint64_t offered_at;
 	/** NULL = no capture. Other threads remove it, then wait until the lane is not `busy`. */
 	_Atomic(struct weft_tap_target *) target;
 	atomic_bool busy;
-	/* Of other threads. */
+	/* Used by other threads. */
 	const struct weft_platform *platform;
 	LIST_ENTRY(weft_tap) entry;
 	char name[160], about[192];
@@ -189,17 +189,17 @@ struct weft_capture_mark {
 struct weft_capture_ring {
 	uint8_t *data;
 	uint64_t size; /**< a power of two */
-	/* Of the producer. */
+	/* Written by the producer, which is the lane's thread. */
 	_Alignas(64) _Atomic uint64_t head;
 	uint64_t tail_seen;
 	struct weft_capture_mark now, done, mark[WEFT_CAPTURE_BURST];
 	struct weft_capture_record *put[WEFT_CAPTURE_BURST]; /**< of the burst; NULL = none */
 	unsigned int offered;
-	/** of the committed frames; other threads read it */
+	/** frames offered, and dropped, up to the last commit; other threads read them */
 	_Atomic uint64_t seen, dropped;
 	/** the file cannot be written any more: all frames are dropped */
 	atomic_bool dead;
-	/* Of the consumer. */
+	/* Written by the consumer, which is the writer of the file. */
 	_Alignas(64) _Atomic uint64_t tail;
 };
 

@@ -239,7 +239,7 @@ struct raw_tx {
 	uint16_t direct;
 	uint8_t txq_need; /* places in the queue that the longest frame takes */
 	bool cc_full;     /* since the last on_ack() the window has held a frame back */
-			  /*
+	/*
 	 * 0: the peer's data carried the last acknowledgement that no send had requested; else 1 +
 	 * the zero-copy sends, after which DATA arrived, since an ACK alone carried one: want_ack()
 	 */

@@ -364,7 +364,7 @@ struct raw_iface {
 	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
 	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
-	/* The first word of an empty batch_id message. Without recv_batch: of no message. */
+	/* First word of an empty batch_id message; without recv_batch no message begins with it. */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;

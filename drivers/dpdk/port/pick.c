@@ -219,7 +219,7 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	}
 }
 
-/* @return true: PCI devices are to be searched, as no word names or forbids them */
+/* @return true: PCI devices are to be searched, as no argument of the EAL names or forbids them */
 static bool find_words(struct finder *f, int count, char *const *words)
 {
 	static const char *const options[] = {"--vdev", "--allow", "-a"};

@@ -43,7 +43,7 @@ struct listener {
 	struct weft_memif_name name;
 	struct weft_memif_relay *relay; /* the port's relay, while the port is open */
 	int real;
-	struct rte_intr_handle *watch; /* of real */
+	struct rte_intr_handle *watch; /* interrupt handle of `real` */
 	int pmd; /* the PMD's descriptor, which now refers to another socket */
 	/* as link.pmd, of a connection for which there was no memory; -1 = none */
 	int spare;
@@ -425,7 +425,7 @@ static struct link *let_in(struct weft_memif_relay *r, int peer)
 		ls->spare = -1;
 		return NULL;
 	}
-	/* From here on the PMD will accept it: it must not be closed before. */
+	/* From here on the PMD accepts this connection, which must stay open until then. */
 	l = link_make(r, -1, ls->spare);
 	if (!l)
 		return NULL; /* out of memory: the next client gets the connection */
