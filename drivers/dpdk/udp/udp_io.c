@@ -524,7 +524,7 @@ struct send_call {
 struct open_msg {
 	struct weft_udp_way way;
 	uint32_t seg, bytes;
-	bool ended; /* no frame may follow: the last one is shorter, or is no DATA */
+	bool ended; /* no frame may follow: one is short, is no DATA, or has to be alone */
 };
 
 static bool same_way(const struct weft_udp_way *a, const struct weft_udp_way *b)
