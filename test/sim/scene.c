@@ -103,6 +103,7 @@ struct sim_node *scene_start(struct scene *s, unsigned int i)
 				    .num_ports = s->conf.lanes[i] ? s->conf.lanes[i] : 1};
 
 	p.job_key = s->conf.job_key;
+	p.wrap = s->conf.wrap;
 	p.config = s->conf.node_config[i] ? s->conf.node_config[i] : s->conf.config;
 	if (s->accept) {
 		accept_args[i] = (struct accept_arg){s, i};

@@ -24,6 +24,9 @@ struct scene_conf {
 	const uint8_t *job_key;               /**< of all nodes; NULL = plain frames */
 	const char *node_config[SCENE_NODES]; /**< instead of config */
 	bool lazy;                            /**< make ports, but no nodes */
+	/** of each node: struct sim_node_params.wrap */
+	int (*wrap)(const struct weft_lane_driver *bare, const struct weft_lane_open *open,
+		    struct weft_lane_iface **iface, char *why, size_t why_len);
 };
 
 struct scene_ep {

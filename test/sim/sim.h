@@ -31,6 +31,8 @@
 #define SIM_GBIT 1000000000ull
 
 struct sim;
+struct weft_lane_iface;
+struct weft_lane_open;
 struct sim_port;
 struct sim_node;
 struct sim_wire; /* one direction's state: sim_net.c */
@@ -272,6 +274,9 @@ struct sim_node_params {
 	void (*pump)(uint64_t now_ns);
 	/** It is in one process with this node: their clock is the same. NULL = another host */
 	const struct sim_node *beside;
+	/** Opens the lanes of the ports, from the driver of the bare ones; NULL = they are bare */
+	int (*wrap)(const struct weft_lane_driver *bare, const struct weft_lane_open *open,
+		    struct weft_lane_iface **iface, char *why, size_t why_len);
 };
 
 /** Make a host with a context and a worker on these ports; fails the test when that fails. */

@@ -20,6 +20,7 @@ struct sim_node {
 	struct weft_worker *worker;
 	struct weft_mem **mem; /* of sim_node_keep() */
 	unsigned int num_mem;
+	const struct sim_node_params *params; /* while it is being made */
 };
 
 /* ---- driver --------------------------------------------------------------------------------- */
@@ -41,21 +42,21 @@ static int sim_query(const struct weft_lane_conf *conf, weft_lane_resource_cb ad
 static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
 		    size_t why_len);
 
-static const struct weft_lane_driver sim_driver = {
-	.name = "sim",
-	.abi = WEFT_LANE_ABI,
-	.query = sim_query,
-	.open = sim_open,
-	.options = "",
-	.captures = true,
-	.seals = true,
-	.boot = &weft_raw_boot_ops,
-	.mem_register = weft_raw_mem_register,
-	.mem_deregister = weft_raw_mem_deregister,
-};
+static int bare_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
+		     size_t why_len);
 
-static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
-		    size_t why_len)
+#define SIM_DRIVER(function)                                                                     \
+	{                                                                                        \
+		.name = "sim", .abi = WEFT_LANE_ABI, .query = sim_query, .open = function,       \
+		.options = "", .captures = true, .seals = true, .boot = &weft_raw_boot_ops,      \
+		.mem_register = weft_raw_mem_register, .mem_deregister = weft_raw_mem_deregister \
+	}
+
+static const struct weft_lane_driver sim_driver = SIM_DRIVER(sim_open);
+static const struct weft_lane_driver bare_driver = SIM_DRIVER(bare_open);
+
+static int bare_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
 {
 	struct sim_port *port = sim_host_port(open->platform->arg, open->resource);
 	struct weft_raw_conf rc;
@@ -83,6 +84,14 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 	}
 	(*iface)->driver = &sim_driver;
 	return 0;
+}
+
+static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
+		    size_t why_len)
+{
+	if (making && making->params->wrap)
+		return making->params->wrap(&bare_driver, open, iface, why, why_len);
+	return bare_open(open, iface, why, why_len);
 }
 
 extern const struct weft_lane_driver weft_self_driver;
@@ -115,6 +124,7 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	cp.job_key = params->job_key;
 	drivers[2] = params->driver;
 	node->host.pump = params->pump;
+	node->params = params;
 	making = node;
 	ret = weft_context_create_in(&cp, &node->host.platform, drivers, &node->ctx);
 	making = NULL;
