@@ -245,7 +245,6 @@ static void choose_lane(struct weft_msg_ep *me)
 
 	if (me->replaying && (me->lanes_up & 1u << me->replay_lane))
 		return;
-	me->replaying = true;
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
