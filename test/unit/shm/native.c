@@ -285,6 +285,47 @@ static void what_is_under_way_is_bounded_and_ends_with_the_lane(void **state)
 	weft_shm_driver.mem_deregister(b.iface, mem);
 }
 
+/* @return bytes that one progress call has read of @p n operations of @p len bytes each */
+static uint64_t one_slice(unsigned int n, size_t len, uint64_t key, struct wait *w)
+{
+	uint64_t before = end_counter(&a, "native.get_bytes");
+	struct iovec iov = {ours, len};
+
+	*w = (struct wait){.comp = {on_done}};
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(
+			a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, NULL, 100, key, &w->comp), 0);
+	a.iface->ops->progress(a.iface, weft_platform_host.now(NULL));
+	return end_counter(&a, "native.get_bytes") - before;
+}
+
+/* A progress call reads 1 MiB at most, of whichever operations, and the next one goes on. */
+static void long_reads_go_in_slices(void **state)
+{
+	const size_t len = 400u << 10, room = 4u << 20;
+	uint8_t *far = malloc(room);
+	struct weft_mem_lane *mem;
+	struct wait w;
+	uint64_t key;
+
+	(void)state;
+	need_native();
+	assert_non_null(far);
+	fill(far, room, 7);
+	key = register_it(&b, far, room, READ, &mem);
+	assert_int_equal(one_slice(3, len, key, &w), 1u << 20);
+	assert_int_equal(w.done, 2);
+	end_run(&a, NULL, &w.done, 3, 10);
+	assert_int_equal(w.status, 0);
+	assert_memory_equal(ours, far + 100, len);
+	assert_int_equal(one_slice(2, len, key, &w), 2 * len);
+	assert_int_equal(w.done, 2);
+	assert_int_equal(one_slice(1, 1u << 20, key, &w), 1u << 20);
+	assert_int_equal(w.done, 1);
+	weft_shm_driver.mem_deregister(b.iface, mem);
+	free(far);
+}
+
 /* A forked child has closed the table's descriptor, so its own child closes nothing. */
 static void a_grandchild_keeps_its_descriptors(void **state)
 {
@@ -415,6 +456,7 @@ int main(void)
 		TEST(bounds_and_rights_hold),
 		TEST(memory_that_is_gone_ends_the_operation),
 		TEST(what_is_under_way_is_bounded_and_ends_with_the_lane),
+		TEST(long_reads_go_in_slices),
 		TEST(a_grandchild_keeps_its_descriptors),
 		TEST(peers_that_show_nothing_are_not_read),
 		TEST(there_is_room_for_many),
