@@ -22,7 +22,7 @@
  *	                                     more help
  *	window                             the sender's half of congestion control; what
  *	                                     holds frames back, as time
- *	rx, stray, handover                receiving: validation, duplicates, delivery; frames of no
+ *	rx, stray                          receiving: validation, duplicates, delivery; frames of no
  *	                                     connection; frames of other queues
  *	sealed, sealed_frame               sealed connections: exchange of keys; frames out and in
  *	liveness                           keepalive and peer timeout, a lane that may be dead,

@@ -2,10 +2,88 @@
 
 #include "engine/stray.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_arp.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "engine/build.h"
-#include "engine/handover.h"
 #include "engine/handshake.h"
 #include "engine/neighbour.h"
+#include "engine/outstanding.h"
+#include "frame/arp.h"
+#include "frame/frame_port.h"
+
+/* ---------------------------------------------------------------- other workers of the port */
+
+/* At most this number of hints waits for a worker: old ones are of no use. */
+#define HINTS_MAX 32u
+
+static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue,
+			  uint32_t max)
+{
+	struct rte_ring *ring = iface->port->steering.handed[queue];
+
+	if (rte_ring_count(ring) >= max)
+		return false;
+	raw_ref_chain(m); /* the caller frees its own reference */
+	if (rte_ring_enqueue(ring, m) != 0) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
+ * frame to this queue: until the connection changes its port, or always if no better port was
+ * found. Only frames from the port are handed over: no worker passes on a frame that it got by a
+ * ring.
+ * @return false: no worker of this process has the port, or its ring is full
+ */
+static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	int owner;
+
+	if (!s->handed || iface->rx_elsewhere || udp_port == 0)
+		return false;
+	owner = weft_port_owner((uint16_t)(iface->rx_filter.udp_port - s->queue), s->queues,
+				udp_port);
+	if (owner < 0 || owner == s->queue)
+		return false;
+	if (enqueue_frame(iface, m, (unsigned int)owner, iface->hand_max)) {
+		raw_count(iface, RAW_STEER_HANDED);
+		return true;
+	}
+	raw_count(iface, RAW_STEER_FULL);
+	return false;
+}
+
+/*
+ * Hands ARP to the other workers. It comes to the first queue only, and is of interest to all
+ * workers if one of them has requested that host. The ring of a queue without a worker is never
+ * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
+ * frames that came to a wrong queue.
+ */
+static void hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_arp_hint hint;
+
+	if (!s->handed || !weft_arp_hint(&iface->arp, arp, &hint) ||
+	    !weft_arp_has(&iface->arp, hint.ip))
+		return;
+	for (unsigned int q = 0; q < s->queues; q++)
+		if (q != s->queue &&
+		    enqueue_frame(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX)))
+			raw_count(iface, RAW_STEER_HINTS);
+}
+
+/* ---------------------------------------------------------------- frames of no connection */
 
 void raw_stray_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -51,7 +129,7 @@ void raw_invalid_input(struct raw_iface *iface, enum weft_rx_verdict g,
 			raw_hint_arp(iface, v->arp); /* the first queue has done the rest */
 			return;
 		}
-		raw_hand_hint(iface, m, v->arp);
+		hand_hint(iface, m, v->arp);
 		raw_arp_input(iface, v);
 		return;
 	}
@@ -59,7 +137,7 @@ void raw_invalid_input(struct raw_iface *iface, enum weft_rx_verdict g,
 		raw_hint_icmp(iface, v);
 		return;
 	}
-	if (g == WEFT_VERDICT_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
+	if (g == WEFT_VERDICT_NOT_OURS && hand_over(iface, m, v->dst_port))
 		return;
 	raw_count(iface, reason[g]);
 	if (g == WEFT_VERDICT_BAD_VERSION && v->type == WEFT_FRAME_HELLO)

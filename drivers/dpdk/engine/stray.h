@@ -2,7 +2,7 @@
 /**
  * @file engine/stray.h
  * Received frames of no connection: ARP and ICMP, hellos, frames for ends that are gone, and what
- * is dropped.
+ * is dropped. Frames for another worker of the port, which a ring takes there.
  */
 #ifndef WEFT_ENGINE_STRAY_H
 #define WEFT_ENGINE_STRAY_H
