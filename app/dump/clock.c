@@ -36,6 +36,10 @@ static int survey_make(struct survey *s, unsigned int num)
 
 void survey_free(struct survey *s)
 {
+	unsigned int i;
+
+	for (i = 0; s->file && i < s->num; i++)
+		history_free(&s->file[i].history);
 	free(s->file);
 	*s = (struct survey){0};
 }
@@ -143,7 +147,7 @@ static void survey_frame(struct survey *s, const struct dump_file *file,
 }
 
 /* The file has been read. */
-static void survey_file_end(struct survey *s, const struct dump_file *file)
+static void survey_file_end(struct survey *s, struct dump_file *file)
 {
 	struct survey_file *f = &s->file[file->index];
 
@@ -152,6 +156,8 @@ static void survey_file_end(struct survey *s, const struct dump_file *file)
 	f->broken_off = dump_file_broken_off(file);
 	f->recorder = file->weft && file->comment[0] && f->host;
 	memcpy(f->comment, file->comment, sizeof(f->comment));
+	f->history = file->history;
+	file->history = (struct history){0};
 }
 
 static bool is_in_all(const struct survey_port *p, unsigned int i)

@@ -50,10 +50,11 @@ struct survey_file {
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
-	uint64_t host;     /**< number of the running system; 0 = not known */
-	bool broken_off;   /**< Weft wrote it, and has not closed it */
-	bool recorder;     /**< it has the last frames, of a flight recorder */
-	char comment[400]; /**< the comment of the section: the flight recorder's reason */
+	uint64_t host;          /**< number of the running system; 0 = not known */
+	bool broken_off;        /**< Weft wrote it, and has not closed it */
+	bool recorder;          /**< it has the last frames, of a flight recorder */
+	char comment[400];      /**< the comment of the section: the flight recorder's reason */
+	struct history history; /**< its times are of the file's clock */
 };
 
 struct survey {

@@ -409,6 +409,8 @@ static void statistics(struct dump_file *file, const struct block *b)
 		/* Counters of its device come in blocks of their own. */
 		if (code == OPT_COMMENT && dump_devices_read(&file->devices, data, len, when))
 			return;
+		if (code == OPT_COMMENT && history_read(&file->history, (uint16_t)iface, data, len))
+			return;
 	}
 	file->iface[iface].dropped = sum;
 	file->closed = file->closed || iface == file->last_iface;
@@ -614,6 +616,7 @@ void dump_file_close(struct dump_file *file)
 		pcap_close(file->pcap);
 	if (file->f && file->f != stdin)
 		fclose(file->f);
+	history_free(&file->history);
 	free(file->block);
 	free(file->buffer);
 	free(file);

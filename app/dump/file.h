@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "dump/history.h"
+
 #define DUMP_DEVICE_COUNTERS 128u /* counters of one capture, at most */
 
 struct dump_device_counter {
@@ -98,8 +100,9 @@ struct dump_file {
 	struct dump_iface iface[DUMP_IFACES];
 	uint64_t end; /**< time of the newest statistics block, ns since 1970; 0 = no such block */
 	struct dump_devices devices;
-	char comment[400]; /**< comment of the last section that has one; printable */
-	char why[300];     /**< the error and its place; "" = no error so far */
+	struct history history; /**< of lanes */
+	char comment[400];      /**< comment of the last section that has one; printable */
+	char why[300];          /**< the error and its place; "" = no error so far */
 };
 
 /** Set by a signal handler: dump_file_next() then returns false for all captures, without error. */

@@ -12,6 +12,7 @@
  *	capture/pcapng.c           the format
  *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
  *	                           threads
+ *	capture/history.c          the last minute of a lane, for the flight recorder's files
  *	capture/recorder.c         the flight recorder, its files and their folder
  *
  * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a

@@ -423,6 +423,15 @@ static unsigned int oldest_source(unsigned int *way)
 	return found;
 }
 
+static void write_history(const struct source *s, unsigned int interface)
+{
+	static char text[WEFT_HISTORY_TEXT]; /* of the thread that has set `writing` */
+
+	for (unsigned int i = 0; i < WEFT_HISTORY_LINES; i++)
+		if (weft_history_text(s->r->history, i, s->offset, text, sizeof(text)))
+			weft_pcapng_note(&out, interface, 0, text);
+}
+
 static void write_frame(struct source *s, unsigned int interface, unsigned int way)
 {
 	uint64_t i = s->from[way], lengths = slot_at(s, i)->lengths, within;
@@ -480,6 +489,8 @@ static int write_file(char *name, size_t size)
 		weft_pcapng_interface(&out, sources[i].r->link, sources[i].r->name,
 				      sources[i].r->about, sources[i].r->mac, sources[i].r->speed,
 				      WEFT_RECORDER_BYTES);
+	for (i = 0; i < num_sources; i++)
+		write_history(&sources[i], i);
 	while ((i = oldest_source(&way)) < num_sources)
 		write_frame(&sources[i], i, way);
 	rc = weft_pcapng_flush(&out);
@@ -620,6 +631,7 @@ static void recorder_setup(const struct weft_lane_conf *conf, const struct weft_
 static void recorder_free(struct weft_recorder *r)
 {
 	free(r->slots);
+	free(r->history);
 	free(r->copy);
 	free(r);
 }
@@ -634,7 +646,8 @@ static struct weft_recorder *recorder_new(uint64_t frames)
 	r->mask = frames - 1;
 	r->slots = aligned_alloc(64, size);
 	r->copy = aligned_alloc(64, size);
-	if (!r->slots || !r->copy) {
+	r->history = calloc(1, sizeof(*r->history));
+	if (!r->slots || !r->copy || !r->history) {
 		recorder_free(r);
 		return NULL;
 	}
@@ -691,6 +704,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		r->speed = tap->speed;
 		r->link = tap->link;
 		r->platform = platform;
+		weft_history_reset(r->history);
 		atomic_store_explicit(&r->begin,
 				      atomic_load_explicit(&r->head, memory_order_relaxed),
 				      memory_order_relaxed);

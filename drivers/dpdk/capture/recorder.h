@@ -26,6 +26,7 @@
 #include <rte_mbuf.h>
 
 #include "base/platform.h"
+#include "capture/history.h"
 #include "capture/pcapng.h"
 #include "lane.h"
 
@@ -54,6 +55,7 @@ struct weft_recorder {
 	_Atomic uint64_t head; /**< frames so far: the next one goes to head & mask */
 	uint64_t mask;
 	struct weft_recorder_slot *slots;
+	struct weft_history *history;
 	/* Not used by the lane's thread. */
 	struct weft_recorder_slot *copy; /**< for the thread that writes the file */
 	_Atomic uint64_t begin;          /**< head when the lane was opened */

@@ -151,6 +151,17 @@ static inline void weft_tap_pause(struct weft_tap *tap, uint64_t call, uint64_t 
 		weft_recorder_pause(tap->recorder ? tap->recorder : tap->recorder6, call, ns);
 }
 
+/** The history of the lane; NULL = none. */
+static inline struct weft_history *weft_tap_history(const struct weft_tap *tap)
+{
+	const struct weft_recorder *r;
+
+	if (!tap)
+		return NULL;
+	r = tap->recorder ? tap->recorder : tap->recorder6;
+	return r ? r->history : NULL;
+}
+
 /**
  * A lane has failed or is given up: the frames of all recorders are written to a file, within the
  * limits of weft_recorder_error(). No effect if the lane has no recorder.

@@ -443,6 +443,8 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		flags |= WEFT_FRAME_F_PROGRESS;
 	}
 	hdr->flags = weft_put16(flags);
+	if (!c->rx.ts_valid && raw_rx_is_new(iface, &c->rx)) /* else raw_stamp() does */
+		raw_conn_delay(c, c->rx.echo_path, c->rx.ts_echo);
 	raw_stamp(c->iface, &c->rx, hdr, &c->path[path], path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;

@@ -9,6 +9,7 @@
 #include <rte_common.h>
 
 #include "base/container.h"
+#include "capture/tap.h"
 #include "engine/iface.h"
 #include "engine/rules.h"
 #include "frame/arp.h"
@@ -395,6 +396,29 @@ void raw_rx_hurry(struct raw_iface *iface)
 }
 
 /*
+ * The port was polled after `now` was read, perhaps long after it, and the frame may have been sent
+ * in between. So a delay ends with a later reading of the clock.
+ */
+static void note_delay(const struct raw_iface *iface, const struct raw_conn *c, uint8_t path,
+		       uint32_t ts, uint64_t clock)
+{
+	struct weft_history *history = weft_tap_history(iface->tap);
+
+	if (history)
+		weft_history_sample(history, (uint64_t)c->token << 32 | c->id, path, clock,
+				    (uint32_t)clock - ts);
+}
+
+void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts)
+{
+	struct weft_history *history = weft_tap_history(c->iface->tap);
+	const struct weft_platform *pf = c->iface->platform;
+
+	if (history && weft_history_wants(history, c->iface->now))
+		note_delay(c->iface, c, path, ts, pf->now(pf->arg));
+}
+
+/*
  * The application may have computed since the clock was last read, in a callback or outside. The
  * peer would take that time for the network's. So the clock is read again. That costs as much as
  * half a small message, so only some DATA frames contain a hold time.
@@ -402,8 +426,11 @@ void raw_rx_hurry(struct raw_iface *iface)
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx)
 {
 	const struct weft_platform *pf = iface->platform;
-	uint64_t hold = (pf->now(pf->arg) - rx->ts_at) / WEFT_FRAME_HOLD_UNIT;
+	uint64_t now = pf->now(pf->arg), hold = (now - rx->ts_at) / WEFT_FRAME_HOLD_UNIT;
 
+	if (raw_rx_is_new(iface, rx))
+		note_delay(iface, container_of(rx, const struct raw_conn, rx), rx->echo_path,
+			   rx->ts_echo, now);
 	return (uint16_t)RTE_MIN(hold, (uint64_t)WEFT_FRAME_NO_ECHO);
 }
 

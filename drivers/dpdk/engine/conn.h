@@ -82,6 +82,12 @@ void raw_rx_hurry(struct raw_iface *iface);
 /** @return the time for which the newest frame has waited here, in WEFT_FRAME_HOLD_UNIT */
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx);
 
+/** Has the newest DATA frame come just now? An ACK may repeat the echo of an old one. */
+static inline bool raw_rx_is_new(const struct raw_iface *iface, const struct raw_rx *rx)
+{
+	return iface->now - rx->ts_at <= 2 * RAW_ACK_DELAY;
+}
+
 /** An acknowledgement of all that was received has left, or none is to be sent. */
 static inline void raw_rx_acked(struct raw_rx *rx)
 {
@@ -530,6 +536,9 @@ struct raw_conn {
 static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
+
+/* A frame over @p path was stamped with @p ts: the lane's history gets its delay, if one is due. */
+void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts);
 
 static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
 {

@@ -568,6 +568,8 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	if (acked == 0)
 		return 0;
 
+	if (hdr->type == WEFT_FRAME_ACK)
+		raw_conn_delay(c, hdr->path, weft_get32(hdr->ts));
 	if (weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO)
 		rtt = take_sample(c, hdr);
 	if (c->tx.cc) {

@@ -264,11 +264,145 @@ static void a_damaged_frame_is_marked(void **state)
 	weft_tap_close(tap);
 }
 
+/* ---- the last minute ------------------------------------------------------------------------ */
+
+#define SLOT (1ull << WEFT_HISTORY_FINE)
+#define LONG_SLOT (1ull << WEFT_HISTORY_COARSE)
+#define CONN 0x1122334400000007ull
+
+/* The slots of a line in which a frame came, of short or of long slots. */
+static const struct history_series *series_of(const struct dump_file *f, bool counts, uint64_t each,
+					      uint64_t conn, unsigned int path)
+{
+	const struct history_series *s;
+
+	for (s = f->history.series; s && s < f->history.series + f->history.num; s++)
+		if (s->counts == counts && s->each == each &&
+		    (counts ||
+		     (s->conn == (uint32_t)conn && s->token == conn >> 32 && s->path == path)))
+			return s;
+	return NULL;
+}
+
+static struct dump_file *read_all(void)
+{
+	struct dump_file *f = recorded();
+	struct dump_frame frame;
+
+	while (dump_file_next(f, &frame))
+		;
+	assert_string_equal(f->why, "");
+	return f;
+}
+
+/* Delays of 3 s: the first one is only in long slots. The difference of the clocks wraps. */
+static void a_file_has_the_least_delay_of_each_slot(void **state)
+{
+	/* Slots have whole numbers, so the test begins with one. */
+	uint64_t begin = (weft_platform_host.now(NULL) / LONG_SLOT + 1) * LONG_SLOT, i;
+	struct weft_tap *tap = open_tap();
+	struct weft_history *h = weft_tap_history(tap);
+	const struct history_series *s;
+	struct dump_file *f;
+	uint32_t late;
+
+	(void)state;
+	for (i = 0; i < 192; i++) {
+		late = i < 160 ? 0 : 5000000;
+		weft_history_sample(h, CONN, 3, begin + i * SLOT, 200 + late);
+		weft_history_sample(h, CONN, 3, begin + i * SLOT + 1, late - 100);
+		weft_history_sample(h, CONN, 3, begin + i * SLOT + 2, 300 + late);
+	}
+	f = read_all();
+	s = series_of(f, false, SLOT, CONN, 3);
+	assert_non_null(s);
+	assert_int_equal(s->num, WEFT_HISTORY_SLOTS);
+	for (i = 1; i < WEFT_HISTORY_SLOTS; i++) {
+		assert_true(s->slot[i].known);
+		assert_int_equal(s->slot[i].samples, 3);
+		assert_int_equal(s->slot[i].delay - s->slot[0].delay, i < 96 ? 0 : 5000000);
+	}
+	s = series_of(f, false, LONG_SLOT, CONN, 3);
+	assert_non_null(s);
+	assert_int_equal(s->num, 3);
+	assert_int_equal(s->slot[0].samples, 192);
+	assert_int_equal(s->slot[1].delay - s->slot[0].delay, 0);
+	assert_int_equal(s->slot[2].delay - s->slot[0].delay, 0);
+	assert_int_equal(s->slot[2].samples, 3 * 63); /* its last short slot is not over */
+	dump_file_close(f);
+	weft_tap_close(tap);
+}
+
+/* A row of the table is one path's until that pauses for a second. */
+static void paths_share_a_table(void **state)
+{
+	uint64_t begin = weft_platform_host.now(NULL), other = CONN + WEFT_HISTORY_PATHS;
+	struct weft_tap *tap = open_tap();
+	struct weft_history *h = weft_tap_history(tap);
+	struct dump_file *f;
+
+	(void)state;
+	weft_history_sample(h, CONN, 0, begin, 10);
+	weft_history_sample(h, other, 0, begin + SLOT, 20);
+	weft_history_sample(h, CONN, 1, begin + SLOT, 30);
+	f = read_all();
+	assert_non_null(series_of(f, false, SLOT, CONN, 0));
+	assert_non_null(series_of(f, false, SLOT, CONN, 1));
+	assert_null(series_of(f, false, SLOT, other, 0));
+	dump_file_close(f);
+	weft_history_sample(h, other, 0, begin + 2000000000, 20);
+	f = read_all();
+	assert_null(series_of(f, false, SLOT, CONN, 0));
+	assert_non_null(series_of(f, false, SLOT, other, 0));
+	dump_file_close(f);
+	weft_tap_close(tap);
+	/* The next lane takes the recorder, and begins anew. */
+	tap = open_tap();
+	f = read_all();
+	assert_int_equal(f->history.num, 0);
+	dump_file_close(f);
+	weft_tap_close(tap);
+}
+
+static void a_file_has_what_was_counted_in_each_slot(void **state)
+{
+	uint64_t begin = (weft_platform_host.now(NULL) / LONG_SLOT + 1) * LONG_SLOT;
+	struct weft_tap *tap = open_tap();
+	struct weft_history *h = weft_tap_history(tap);
+	uint32_t count[WEFT_HISTORY_COUNTS] = {
+		[WEFT_HISTORY_SENT] = UINT32_MAX - 9, [WEFT_HISTORY_CONNS] = 2};
+	const struct history_series *s;
+	struct dump_file *f;
+
+	(void)state;
+	assert_true(weft_history_is_due(h, begin));
+	weft_history_note(h, begin, count);
+	assert_false(weft_history_is_due(h, begin + SLOT - 1));
+	assert_true(weft_history_is_due(h, begin + SLOT));
+	count[WEFT_HISTORY_SENT] += 30;
+	count[WEFT_HISTORY_TWICE] = 4;
+	weft_history_note(h, begin + 2 * SLOT, count);
+	f = read_all();
+	s = series_of(f, true, SLOT, 0, 0);
+	assert_non_null(s);
+	assert_int_equal(s->num, 3);
+	assert_false(s->slot[1].known);
+	assert_true(s->slot[2].known);
+	assert_int_equal(s->slot[2].count[HISTORY_SENT], 30);
+	assert_int_equal(s->slot[2].count[HISTORY_TWICE], 4);
+	assert_int_equal(s->slot[2].count[HISTORY_CONNS], 2);
+	dump_file_close(f);
+	weft_tap_close(tap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pause_bounds_the_times_of_its_call),
 		cmocka_unit_test(a_damaged_frame_is_marked),
+		cmocka_unit_test(a_file_has_the_least_delay_of_each_slot),
+		cmocka_unit_test(paths_share_a_table),
+		cmocka_unit_test(a_file_has_what_was_counted_in_each_slot),
 		cmocka_unit_test(names_differ_and_a_file_is_its_owners_alone),
 		cmocka_unit_test(the_newest_files_stay),
 		cmocka_unit_test(their_bytes_are_bounded),

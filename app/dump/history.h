@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/history.h
+ * The last minute of lanes, in files of the flight recorder: doc/capture.md. The frames of such a
+ * file may begin behind a fault, which these values show.
+ */
+#ifndef DUMP_HISTORY_H
+#define DUMP_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTORY_SLOTS 128u  /**< slots of a series that are read */
+#define HISTORY_SERIES 512u /**< series of a file, at most */
+
+/** Counts of a lane, in the order of the text. */
+enum history_count {
+	HISTORY_SENT,
+	HISTORY_RECEIVED,
+	HISTORY_AGAIN,
+	HISTORY_TWICE,
+	HISTORY_DAMAGED,
+	HISTORY_LOWERED,
+	HISTORY_CONNS,
+	HISTORY_COUNTS
+};
+
+struct history_slot {
+	bool known;
+	int64_t delay; /**< least delay, ns; only differences have a meaning, modulo 2^32 */
+	uint32_t samples;
+	uint32_t count[HISTORY_COUNTS];
+};
+
+/** A line of a file: delays of frames that came over a path, or counts of a lane. */
+struct history_series {
+	uint16_t iface;
+	bool counts;
+	uint32_t conn, token, path; /**< of delays: the connection at this end */
+	uint64_t from, each;        /**< ns since 1970, by the file's clock; of a slot */
+	unsigned int num;
+	struct history_slot slot[HISTORY_SLOTS];
+};
+
+struct history {
+	unsigned int num;
+	struct history_series *series; /**< NULL = none, or no memory */
+};
+
+/**
+ * Read a comment of statistics. Series beyond the limit, and slots, are left out.
+ * @return false: the text has no history
+ */
+bool history_read(struct history *h, uint16_t iface, const void *text, size_t len);
+void history_free(struct history *h);
+
+#endif /* DUMP_HISTORY_H */
