@@ -245,13 +245,31 @@ static void losses(const struct trace *t, const struct trace_flow *f, bool hole,
 	counted(t, f, trace_kind_of_loss(f), lost, f->first_lost, "did not come", 0.9, l);
 }
 
+/* Those that only the history of the lane shows, as its frames are newer. */
+static void past_delays(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
+{
+	struct trace_anomaly *a;
+	struct trace_delay d;
+
+	if (!trace_was_delayed(t, f, &d))
+		return;
+	a = fault_add(l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
+		      "by the history of the lane, no frame is less than %.3f ms slower than the "
+		      "fastest before, and frames of another flow still are as fast",
+		      fault_ms((uint64_t)d.after));
+	a->of_path = true;
+	a->weight = 0.2 + (double)d.after / 1e11;
+}
+
 static void delays(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
 	struct trace_anomaly *a;
 	struct trace_delay d;
 
-	if (!trace_delayed(t, f, &d))
+	if (!trace_delayed(t, f, &d)) {
+		past_delays(t, f, l);
 		return;
+	}
 	a = fault_add(
 		l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
 		d.of_path ? "frames take %.3f ms and more instead of %.3f; no busy host explains "

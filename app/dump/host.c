@@ -29,6 +29,7 @@ int trace_spans(struct trace *t, const struct survey *s, const struct trace_cloc
 	uint64_t begin;
 
 	t->survey = s;
+	t->clock = clock;
 	if (!s->done || s->partial)
 		return 0;
 	t->span = calloc(t->num_files, sizeof(*t->span));

@@ -362,6 +362,7 @@ struct trace {
 	struct trace_poll *poll; /**< by file and interface, TRACE_POLLS each */
 	struct trace_span *span; /**< by file; NULL = they ran always */
 	const struct survey *survey;
+	const struct trace_clock *clock; /**< by file; set with `survey` */
 	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */
 	uint64_t absent_at; /**< that frame came after this time; 0 = not known */
 	uint64_t fate;   /**< number of that sent frame in the ring of fate.c; UINT64_MAX = none */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Histories of lanes in files of the flight recorder: their text, and the delays that they show. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dump/clock.h"
+#include "dump/delay.h"
+#include "dump/history.h"
+#include "dump/trace.h"
+
+#define BEGIN 1700000000000000000ull
+#define EACH (1ull << 24)
+#define SLOTS 100u
+#define CHANGE 60u
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static bool reads(struct history *h, const char *text)
+{
+	return history_read(h, 1, text, strlen(text));
+}
+
+static void slots_of_a_line_are_read(void **state)
+{
+	struct history h = {0};
+
+	(void)state;
+	assert_false(reads(&h, "hw_counters mlx5_0 1/x=3"));
+	assert_true(reads(&h, "history delays of 00000007 11223344 path 3 zero 1000 from 1700 each "
+			      "16: -40*2 - 70*4095"));
+	assert_true(reads(&h, "history counts from 1700 each 16: 1/2/3/4/5/6/7 - 8/0/0/0/0/0/1"));
+	assert_int_equal(h.num, 2);
+	assert_int_equal(h.series[0].iface, 1);
+	assert_int_equal(h.series[0].conn, 7);
+	assert_int_equal(h.series[0].token, 0x11223344);
+	assert_int_equal(h.series[0].path, 3);
+	assert_int_equal(h.series[0].from, 1700);
+	assert_int_equal(h.series[0].num, 3);
+	assert_int_equal(h.series[0].slot[0].delay, 960);
+	assert_false(h.series[0].slot[1].known);
+	assert_int_equal(h.series[0].slot[2].samples, 4095);
+	assert_true(h.series[1].counts);
+	assert_int_equal(h.series[1].slot[0].count[HISTORY_CONNS], 7);
+	assert_false(h.series[1].slot[1].known);
+	assert_int_equal(h.series[1].slot[2].count[HISTORY_SENT], 8);
+	history_free(&h);
+}
+
+/* What an author of a file may write: nothing of it is read outside of the table. */
+static void other_texts_are_left_out(void **state)
+{
+	static const char *const bad[] = {
+		"history ",
+		"history of the world",
+		"history counts from 1 each 0: 1/2/3/4/5/6/7",
+		"history counts from 1 each 99999999999999999999: 1/2/3/4/5/6/7",
+		"history counts from 18446744073709551615 each 16: 1/2/3/4/5/6/7",
+		"history counts from -1 each 16: 1/2/3/4/5/6/7",
+		"history counts from 1 each 16",
+		"history delays of 1 2 path 3 zero 4 from 5 each",
+	};
+	static const char *const odd[] = {
+		"history counts from 1 each 16: 1/2/3/4/5/6 1/2/3/4/5/6/7/8 x/// /",
+		"history delays of 1 2 path 3 zero 4 from 5 each 6: * 1* *2 99999999999999999999",
+	};
+	static char text[40000];
+	struct history h = {0};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		reads(&h, bad[i]);
+		assert_int_equal(h.num, 0);
+	}
+	for (i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+		assert_true(reads(&h, odd[i]));
+		assert_int_equal(h.num, i + 1);
+		assert_false(h.series[i].slot[0].known);
+		assert_false(h.series[i].slot[1].known);
+	}
+	strcpy(text, "history counts from 1 each 16:");
+	for (i = 0; i < 1000; i++)
+		strcat(text, " 1/2/3/4/5/6/7");
+	assert_true(reads(&h, text));
+	assert_int_equal(h.series[2].num, HISTORY_SLOTS);
+	for (i = 0; i < 2 * HISTORY_SERIES; i++)
+		assert_true(reads(&h, text));
+	assert_int_equal(h.num, HISTORY_SERIES);
+	history_free(&h);
+}
+
+/* ---- delays --------------------------------------------------------------------------------- */
+
+/* A lane between files 0 and 1, flow 0 to file 1 and flow 1 back, and another lane's flow 2. */
+static struct trace *lanes(struct survey *s, struct trace_clock *clock)
+{
+	struct trace *t = trace_make(2);
+	unsigned int i;
+
+	assert_non_null(t);
+	t->num_flows = 3;
+	for (i = 0; i < 3; i++) {
+		t->flow[i].dst_conn = 10 + i;
+		t->flow[i].token = 20 + i;
+		t->flow[i].other = i == 2 ? TRACE_NONE : 1 - i;
+		t->flow[i].out = (struct trace_port){.file = i == 1, .iface = i / 2, .known = true};
+		t->flow[i].in = (struct trace_port){.file = i != 1, .iface = i / 2, .known = true};
+		s->file[i % 2].recorder = true;
+	}
+	t->survey = s;
+	t->clock = clock;
+	s->done = true;
+	return t;
+}
+
+/*
+ * The delays of a flow, a slot each: those of a busy host differ by up to @p busy, and come @p more
+ * late behind the change. Where @p wrap is set the clocks differ by half of 2^32 ns.
+ */
+static void add(const struct trace *t, unsigned int flow, int more, int busy, bool wrap)
+{
+	const struct trace_flow *f = &t->flow[flow];
+	struct survey_file *file = &t->survey->file[f->in.file];
+	char text[4000];
+	unsigned int i;
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof(text),
+			     "history delays of %08x %08x path 0 zero %u from %llu each %llu:",
+			     f->dst_conn, f->token, wrap ? UINT32_MAX : 5000, BEGIN, EACH);
+	for (i = 0; i < SLOTS; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " %d*3",
+				      (int)(i * 7919 % 10) * (busy / 10) +
+					      (i >= CHANGE ? more : 0));
+	assert_true(history_read(&file->history, f->in.iface, text, n));
+}
+
+static struct trace_delay found;
+
+/* @return whether flow 0 was delayed: its delays are @p more, those of the others @p others more */
+static bool delayed(int more, int others, int busy, bool wrap)
+{
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	bool yes;
+
+	add(t, 0, more, busy, wrap);
+	add(t, 1, others, busy, false);
+	add(t, 2, others, busy, wrap);
+	yes = trace_was_delayed(t, &t->flow[0], &found);
+	assert_false(trace_was_delayed(t, &t->flow[1], &(struct trace_delay){0}));
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	return yes;
+}
+
+static void a_longer_path_is_found_in_the_history(void **state)
+{
+	(void)state;
+	assert_true(delayed(5000000, 0, 3000000, false));
+	assert_int_equal(found.after, 5000000);
+	assert_int_equal(found.time, BEGIN + CHANGE * EACH);
+	assert_true(delayed(1000000, 0, 500000, true));
+	assert_int_equal(found.after, 1000000);
+}
+
+/* A host that gets busy makes all frames to it late, and perhaps those to the other one. */
+static void a_busy_host_is_no_longer_path(void **state)
+{
+	(void)state;
+	assert_false(delayed(5000000, 5000000, 3000000, false));
+	assert_false(delayed(0, 0, 3000000, false));
+	assert_false(delayed(500000, 0, 100000, false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slots_of_a_line_are_read),
+		cmocka_unit_test(other_texts_are_left_out),
+		cmocka_unit_test(a_longer_path_is_found_in_the_history),
+		cmocka_unit_test(a_busy_host_is_no_longer_path),
+	};
+
+	return cmocka_run_group_tests_name("dump history", tests, NULL, NULL);
+}
