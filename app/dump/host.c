@@ -355,6 +355,8 @@ void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time
 		return;
 	p->owner = frame->worker;
 	if (call > p->call) {
+		if (p->calls < BURST)
+			p->full = 0;
 		p->before = p->call;
 		p->call = call;
 		p->calls = 0;
@@ -362,7 +364,7 @@ void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time
 		p->before = call;
 	}
 	p->calls += in && call == p->call;
-	if (p->calls >= BURST)
+	if (p->calls >= BURST && !p->full)
 		p->full = call;
 }
 
@@ -393,12 +395,17 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 {
 	const struct trace_poll *p = poll_of(t, port->file, port->iface);
 	uint64_t call;
+	bool full;
 
 	if (!trace_is_recorder(t, port->file) || !p->call)
 		return true;
 	call = ended_call(t, port);
-	/* A port delivers in order. A call that takes a whole burst may leave frames there. */
-	return sent < p->sent || (due < call && p->full != call);
+	/*
+	 * A port delivers in order. While calls take whole bursts, more frames are there. Those may
+	 * also have waited before the port, where a process of a busy host passes frames on.
+	 */
+	full = p->full && call >= p->full && (p->calls >= BURST || call < p->call);
+	return sent < p->sent || (due < call && !full);
 }
 
 uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,

@@ -260,7 +260,7 @@ struct trace_poll {
 	/* Of an interface of a flight recorder's file, whose times are those of progress calls. */
 	uint64_t owner;        /**< id of the worker, as `worker`; of sockets, too */
 	uint64_t call, before; /**< the newest call with a record, and the one before it */
-	uint64_t full;         /**< the last call in which a whole burst came */
+	uint64_t full;         /**< the first of the newest calls in which whole bursts came */
 	uint32_t calls;        /**< frames that came in the newest call */
 	uint64_t sent;         /**< when the newest frame that came was sent */
 };

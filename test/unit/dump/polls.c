@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "dump/clock.h"
 #include "dump/host.h"
 #include "dump/trace.h"
 
@@ -65,11 +66,48 @@ static void a_poll_of_a_socket_proves_nothing_about_others(void **state)
 	trace_free(t);
 }
 
+/* @p frames that came to an interface in the progress call of this time */
+static void called(struct trace *t, uint16_t iface, uint64_t time, unsigned int frames)
+{
+	const struct dump_frame frame = {.iface = iface, .worker = 1, .way = DUMP_IN};
+
+	while (frames--)
+		trace_called(t, &frame, BEGIN + time);
+}
+
+/*
+ * The file of a flight recorder ends, and each of the last calls took a whole burst: frames that
+ * were sent long before may still be in the port. They are in none after a call that took less.
+ */
+static void full_bursts_leave_frames_in_the_port(void **state)
+{
+	struct survey_file file = {.recorder = true};
+	const struct survey s = {.file = &file, .num = 1, .done = true};
+	const struct trace_port port = {.known = true};
+	struct trace *t = trace_make(1);
+
+	(void)state;
+	assert_non_null(t);
+	t->survey = &s;
+	called(t, 0, 10000000, 5);
+	called(t, 0, 20000000, 32);
+	called(t, 0, 30000000, 32);
+	called(t, 1, 31000000, 1);
+	assert_false(trace_was_polled(t, &port, BEGIN + 24000000, BEGIN + 25000000));
+	assert_false(trace_was_polled(t, &port, BEGIN + 4000000, BEGIN + 5000000));
+	called(t, 0, 40000000, 31);
+	called(t, 1, 41000000, 1);
+	assert_true(trace_was_polled(t, &port, BEGIN + 24000000, BEGIN + 25000000));
+	t->survey = NULL;
+	trace_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
 		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
+		cmocka_unit_test(full_bursts_leave_frames_in_the_port),
 	};
 
 	return cmocka_run_group_tests_name("dump polls", tests, NULL, NULL);
