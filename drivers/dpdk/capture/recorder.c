@@ -335,10 +335,15 @@ static void writer_unlock(void)
 	atomic_store_explicit(&writing, false, memory_order_release);
 }
 
+static const struct weft_recorder_slot *slot_at(const struct source *s, uint64_t i)
+{
+	return &s->r->copy[i & s->r->mask];
+}
+
 static void take_snapshot(const char *reason)
 {
 	const struct weft_platform *real = &weft_platform_host;
-	uint64_t offset = 0;
+	uint64_t offset = 0, until = real->now(real->arg);
 	struct source *s;
 
 	snprintf(reason_text, sizeof(reason_text), "flight recorder: %s", reason);
@@ -352,6 +357,13 @@ static void take_snapshot(const char *reason)
 			offset = weft_capture_offset(real);
 		s->offset = s->r->platform == real ? offset : 0;
 		recorder_snapshot(s->r, &s->from[0], &s->to);
+		/*
+		 * This thread may lose its core between two lanes. Without a common end the first
+		 * lane would seem to have received nothing while the second one was polled.
+		 */
+		while (s->r->platform == real && s->to > s->from[0] &&
+		       slot_at(s, s->to - 1)->time >> 2 > until)
+			s->to--;
 		s->from[1] = s->from[0];
 	}
 }
@@ -363,11 +375,6 @@ static void take_snapshot(const char *reason)
  */
 #define NOT_MARKED 100000u
 #define STATED 11000u /* ns: a shorter time would not be in the comment */
-
-static const struct weft_recorder_slot *slot_at(const struct source *s, uint64_t i)
-{
-	return &s->r->copy[i & s->r->mask];
-}
 
 /* The ns from the frame's call to the next one, by its mark; @p least = it has none. */
 static uint64_t pause_of(const struct source *s, uint64_t i, uint64_t least)

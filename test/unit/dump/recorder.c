@@ -199,7 +199,7 @@ static void a_pause_bounds_the_times_of_its_call(void **state)
 		{2, DUMP_IN, 3500000, 3000000},
 		{4, DUMP_OUT, 3500000, 100000},
 	};
-	uint64_t begin = weft_platform_host.now(NULL), first = 0;
+	uint64_t begin = weft_platform_host.now(NULL) - 1000000000, first = 0;
 	struct rte_mbuf *m[5];
 	struct weft_tap *tap = open_tap();
 	struct dump_frame frame;
@@ -234,7 +234,7 @@ static void a_pause_bounds_the_times_of_its_call(void **state)
 static void a_damaged_frame_is_marked(void **state)
 {
 	struct rte_mbuf *m[3] = {frame_of(0x81), frame_of(0x82), frame_of(0x83)};
-	uint64_t begin = weft_platform_host.now(NULL);
+	uint64_t begin = weft_platform_host.now(NULL) - 1000000000;
 	struct weft_tap *tap = open_tap();
 	unsigned int damaged = 0, all = 0;
 	struct dump_frame frame;
@@ -261,6 +261,30 @@ static void a_damaged_frame_is_marked(void **state)
 	assert_int_equal(all, 8);
 	dump_file_close(f);
 	rte_pktmbuf_free_bulk(m, 3);
+	weft_tap_close(tap);
+}
+
+/*
+ * Lanes are copied one after another. What one of them receives in the meantime is not in the file,
+ * as the file has no frames of that time of the lanes before it.
+ */
+static void all_lanes_of_a_file_end_at_one_time(void **state)
+{
+	struct rte_mbuf *m[2] = {frame_of(1), frame_of(2)};
+	uint64_t now = weft_platform_host.now(NULL);
+	struct weft_tap *tap = open_tap();
+	struct dump_frame frame;
+	struct dump_file *f;
+
+	(void)state;
+	weft_tap_arrived(tap, &m[0], 1, now);
+	weft_tap_arrived(tap, &m[1], 1, now + 60000000000);
+	f = recorded();
+	assert_true(dump_file_next(f, &frame));
+	assert_int_equal(frame.data[0], 1);
+	assert_false(dump_file_next(f, &frame));
+	dump_file_close(f);
+	rte_pktmbuf_free_bulk(m, 2);
 	weft_tap_close(tap);
 }
 
@@ -400,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pause_bounds_the_times_of_its_call),
 		cmocka_unit_test(a_damaged_frame_is_marked),
+		cmocka_unit_test(all_lanes_of_a_file_end_at_one_time),
 		cmocka_unit_test(a_file_has_the_least_delay_of_each_slot),
 		cmocka_unit_test(paths_share_a_table),
 		cmocka_unit_test(a_file_has_what_was_counted_in_each_slot),
