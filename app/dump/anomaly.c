@@ -9,6 +9,7 @@
 #include "dump/delay.h"
 #include "dump/fault.h"
 #include "dump/host.h"
+#include "dump/past.h"
 #include "dump/trace.h"
 
 /* ---- kinds of loss -------------------------------------------------------------------------- */
@@ -173,6 +174,7 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 	uint64_t all = least == PROVED && f->judged < count ? f->frames + count : f->judged;
 	double share = fault_share(count, all);
 	struct trace_anomaly *a;
+	uint64_t since;
 
 	if (!count)
 		return;
@@ -182,6 +184,13 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
 	a->observation = (fault == FAULT_REORDERING ? f->overtaken : count) < least ||
 			 share < FAULT_FRAME_SHARE;
+	/* The frames of a flight recorder's file may all be newer than the first such event. */
+	since = fault == FAULT_CORRUPTION    ? past_since(t, &f->in, HISTORY_DAMAGED)
+		: fault == FAULT_DUPLICATION ? past_since(t, &f->in, HISTORY_TWICE)
+		: fault == FAULT_REORDERING  ? 0
+					     : past_since(t, &f->out, HISTORY_AGAIN);
+	if (since && since < a->time && !a->observation)
+		a->time = since;
 }
 
 /* The share of acknowledged frames that a capture lacks, though it reports no lost records. */
@@ -245,17 +254,40 @@ static void losses(const struct trace *t, const struct trace_flow *f, bool hole,
 	counted(t, f, trace_kind_of_loss(f), lost, f->first_lost, "did not come", 0.9, l);
 }
 
-/* Those that only the history of the lane shows, as its frames are newer. */
+/* Losses that only the history of the lane shows, as its frames are newer. */
+static void past_losses(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
+{
+	const struct trace_anomaly *a;
+	struct trace_anomaly *b;
+	struct past_loss p;
+
+	/* Frames that show a fault of a lane name its kind better. */
+	for (a = l->a; a < l->a + l->num; a++)
+		if (a->flow != TRACE_NONE && !a->observation && a->fault != FAULT_DELAY)
+			return;
+	if (!past_lost(t, f, &p))
+		return;
+	b = fault_add(
+		l, p.frames >= SHORT_RUN * p.slots ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS,
+		trace_index(t, f), f->in.file, p.since,
+		"by the history of the lane, %u of %u frames were sent again, and %u of these "
+		"had not come",
+		p.again, p.sent, p.frames);
+	b->share = fault_share(p.frames, p.sent);
+	b->weight = 0.9 + b->share;
+}
+
+/* Delays that only the history of the lane shows, as its frames are newer. */
 static void past_delays(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
 	struct trace_anomaly *a;
 	struct trace_delay d;
 
-	if (!trace_was_delayed(t, f, &d))
+	if (!past_delayed(t, f, &d))
 		return;
 	a = fault_add(l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
-		      "by the history of the lane, no frame is less than %.3f ms slower than the "
-		      "fastest before, and frames of another flow still are as fast",
+		      "by the history of the lane, frames take at least %.3f ms longer than the "
+		      "fastest before; another lane, or the other way, is as fast as before",
 		      fault_ms((uint64_t)d.after));
 	a->of_path = true;
 	a->weight = 0.2 + (double)d.after / 1e11;
@@ -263,12 +295,16 @@ static void past_delays(const struct trace *t, const struct trace_flow *f, struc
 
 static void delays(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
+	struct trace_delay d, past;
 	struct trace_anomaly *a;
-	struct trace_delay d;
 
 	if (!trace_delayed(t, f, &d)) {
 		past_delays(t, f, l);
 		return;
+	}
+	if (past_delayed(t, f, &past) && past.time < d.time) {
+		d.time = past.time;
+		d.of_path = true;
 	}
 	a = fault_add(
 		l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
@@ -343,6 +379,8 @@ static void fault_lanes(const struct trace *t, struct fault_list *l)
 		if (!g || g > f)
 			lane_faults(t, f, l);
 	}
+	for (i = 0; i < t->num_flows; i++)
+		past_losses(t, &t->flow[i], l);
 }
 
 /* ---- which faults explain the observations -------------------------------------------------- */

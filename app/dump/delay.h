@@ -26,10 +26,4 @@ struct trace_delay {
 /** Did the path get longer? @param[out] d  filled in if it did */
 bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
 
-/**
- * Do the delays of the flow, as the history in its receiver's file has them, show that its path got
- * longer? @param[out] d  as for trace_delayed(); `after` is the difference
- */
-bool trace_was_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
-
 #endif /* DUMP_DELAY_H */

@@ -395,6 +395,24 @@ void raw_rx_hurry(struct raw_iface *iface)
 			rx->ack_state = RAW_ACK_NOW;
 }
 
+void raw_counts_note(const struct raw_iface *iface)
+{
+	struct weft_history *history = weft_tap_history(iface->tap);
+	uint32_t count[WEFT_HISTORY_COUNTS];
+	const uint64_t *n = iface->counter;
+
+	if (!history || !weft_history_is_due(history, iface->now))
+		return;
+	count[WEFT_HISTORY_SENT] = (uint32_t)n[RAW_TX_FRAMES];
+	count[WEFT_HISTORY_RECEIVED] = (uint32_t)n[RAW_RX_FRAMES];
+	count[WEFT_HISTORY_AGAIN] = (uint32_t)(n[RAW_TX_FAST] + n[RAW_TX_RTO] + n[RAW_TX_PROBE]);
+	count[WEFT_HISTORY_TWICE] = (uint32_t)n[RAW_DROP_DUPLICATE];
+	count[WEFT_HISTORY_DAMAGED] = (uint32_t)(n[RAW_DROP_BAD_CSUM] + n[RAW_DROP_SEAL_TAG]);
+	count[WEFT_HISTORY_LOWERED] = (uint32_t)n[RAW_MTU_LOWER];
+	count[WEFT_HISTORY_CONNS] = iface->conn_count;
+	weft_history_note(history, iface->now, count);
+}
+
 /*
  * The port was polled after `now` was read, perhaps long after it, and the frame may have been sent
  * in between. So a delay ends with a later reading of the clock.
@@ -404,9 +422,11 @@ static void note_delay(const struct raw_iface *iface, const struct raw_conn *c, 
 {
 	struct weft_history *history = weft_tap_history(iface->tap);
 
-	if (history)
-		weft_history_sample(history, (uint64_t)c->token << 32 | c->id, path, clock,
-				    (uint32_t)clock - ts);
+	if (!history)
+		return;
+	weft_history_sample(history, (uint64_t)c->token << 32 | c->id, path, clock,
+			    (uint32_t)clock - ts);
+	raw_counts_note(iface);
 }
 
 void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts)

@@ -537,6 +537,9 @@ static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
 
+/* The lane's history gets its counts, if they are due. */
+void raw_counts_note(const struct raw_iface *iface);
+
 /* A frame over @p path was stamped with @p ts: the lane's history gets its delay, if one is due. */
 void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts);
 

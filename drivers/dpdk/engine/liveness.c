@@ -478,23 +478,6 @@ static void look_at(struct raw_conn *c)
 	}
 }
 
-/* Counts for the flight recorder's file. */
-static void note_counts(const struct raw_iface *iface, struct weft_history *history)
-{
-	const uint64_t *n = iface->counter;
-	const uint32_t count[WEFT_HISTORY_COUNTS] = {
-		[WEFT_HISTORY_SENT] = (uint32_t)n[RAW_TX_FRAMES],
-		[WEFT_HISTORY_RECEIVED] = (uint32_t)n[RAW_RX_FRAMES],
-		[WEFT_HISTORY_AGAIN] = (uint32_t)(n[RAW_TX_FAST] + n[RAW_TX_RTO] + n[RAW_TX_PROBE]),
-		[WEFT_HISTORY_TWICE] = (uint32_t)n[RAW_DROP_DUPLICATE],
-		[WEFT_HISTORY_DAMAGED] = (uint32_t)(n[RAW_DROP_BAD_CSUM] + n[RAW_DROP_SEAL_TAG]),
-		[WEFT_HISTORY_LOWERED] = (uint32_t)n[RAW_MTU_LOWER],
-		[WEFT_HISTORY_CONNS] = iface->conn_count,
-	};
-
-	weft_history_note(history, iface->now, count);
-}
-
 /*
  * Checks the connections that are due, in the order of their times, one batch for each clock. When
  * many are due at once, after a pause or because they connected together, frames are received
@@ -502,11 +485,9 @@ static void note_counts(const struct raw_iface *iface, struct weft_history *hist
  */
 void raw_timers(struct raw_iface *iface)
 {
-	struct weft_history *history = weft_tap_history(iface->tap);
 	struct raw_conn *c;
 
-	if (history && weft_history_is_due(history, iface->now))
-		note_counts(iface, history);
+	raw_counts_note(iface);
 
 	if (iface->live_clock >= iface->look_at)
 		raw_port_look(iface);

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "dump/clock.h"
-#include "dump/delay.h"
 #include "dump/history.h"
+#include "dump/past.h"
 #include "dump/trace.h"
 
 #define BEGIN 1700000000000000000ull
@@ -156,8 +156,8 @@ static bool delayed(int more, int others, int busy, bool wrap)
 	add(t, 0, more, busy, wrap);
 	add(t, 1, others, busy, false);
 	add(t, 2, others, busy, wrap);
-	yes = trace_was_delayed(t, &t->flow[0], &found);
-	assert_false(trace_was_delayed(t, &t->flow[1], &(struct trace_delay){0}));
+	yes = past_delayed(t, &t->flow[0], &found);
+	assert_false(past_delayed(t, &t->flow[1], &(struct trace_delay){0}));
 	history_free(&file[0].history);
 	history_free(&file[1].history);
 	trace_free(t);

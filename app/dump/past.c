@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <math.h>
+
+#include "dump/clock.h"
+#include "dump/host.h"
+#include "dump/past.h"
+#include "dump/trace.h"
+
+/* ---- delays --------------------------------------------------------------------------------- */
+
+/*
+ * The frames of a flight recorder's file may all be newer than the change, but its history is of a
+ * minute. The least delays of slots behind a change have a floor, near which some of them are. Most
+ * slots before it were faster, and those of another flow to the same host, or of the other
+ * direction, still are.
+ */
+
+#define RISE_NS 700000 /* floor above the least delay before it, at least */
+#define CHANCE 6.9     /* as in delay.c */
+#define PAST_BEFORE 4u /* slots before the change, and behind it, at least */
+#define PAST_AFTER 8u
+#define PAST_NEAR 3u  /* slots within a quarter of the rise above the floor, at least; */
+#define NEAR_PARTS 4u /* and this part of them */
+#define PAST_OTHER 3u /* fast slots of another flow behind the change, at least */
+#define CHANCE 6.9    /* as in delay.c */
+
+/* The least delays of a flow: slots of all paths, without those that no frame has. */
+struct floors {
+	unsigned int num;
+	uint64_t each;
+	struct {
+		uint64_t time; /* begin, common clock */
+		int64_t least;
+	} at[HISTORY_SLOTS];
+};
+
+static const struct history *history_of(const struct trace *t, const struct trace_flow *f)
+{
+	if (!f->in.known || !trace_is_recorder(t, f->in.file))
+		return NULL;
+	return &t->survey->file[f->in.file].history;
+}
+
+static bool is_series_of(const struct history_series *s, const struct trace_flow *f, bool coarse)
+{
+	return !s->counts && s->conn == f->dst_conn && s->token == f->token &&
+	       s->iface == f->in.iface && (s->each >= 1u << 28) == coarse;
+}
+
+/* Delays are modulo 2^32: @return the one next to @p to. */
+static int64_t next_to(int64_t to, int64_t delay)
+{
+	return to + (int32_t)(uint32_t)(delay - to);
+}
+
+/* Take the slots of a series into those of the flow. Slots of a lane's series have one grid. */
+static void add_series(const struct history_series *s, uint64_t from, struct floors *all,
+		       const struct history_series *first)
+{
+	uint64_t k = s->from >= from ? (s->from - from) / s->each : UINT64_MAX;
+	unsigned int i;
+	int64_t delay;
+
+	for (i = 0; i < s->num && k < HISTORY_SLOTS; i++, k++) {
+		if (!s->slot[i].known)
+			continue;
+		delay = next_to(first->slot[0].delay, s->slot[i].delay);
+		if (!all->at[k].time || delay < all->at[k].least)
+			all->at[k].least = delay;
+		all->at[k].time = from + k * s->each;
+	}
+}
+
+static bool floors_of(const struct trace *t, const struct trace_flow *f, bool coarse,
+		      struct floors *all)
+{
+	const struct history *h = history_of(t, f);
+	const struct history_series *s, *first = NULL;
+	unsigned int i, n = 0;
+	uint64_t end = 0, from;
+
+	*all = (struct floors){0};
+	for (s = h ? h->series : NULL; s && s < h->series + h->num; s++) {
+		if (!is_series_of(s, f, coarse) || (first && s->each != first->each))
+			continue;
+		first = first ? first : s;
+		end = s->from + s->num * s->each > end ? s->from + s->num * s->each : end;
+	}
+	if (!first)
+		return false;
+	from = end - HISTORY_SLOTS * first->each;
+	for (s = h->series; s < h->series + h->num; s++)
+		if (is_series_of(s, f, coarse) && s->each == first->each)
+			add_series(s, from, all, first);
+	for (i = 0; i < HISTORY_SLOTS; i++)
+		if (all->at[i].time)
+			all->at[n++] = all->at[i];
+	all->num = n;
+	all->each = first->each;
+	for (i = 0; i < n; i++)
+		all->at[i].time = trace_time(&t->clock[f->in.file], all->at[i].time);
+	return true;
+}
+
+static int64_t least_in(const struct floors *s, unsigned int from, unsigned int to)
+{
+	int64_t least = INT64_MAX;
+
+	for (; from < to; from++)
+		least = s->at[from].least < least ? s->at[from].least : least;
+	return least;
+}
+
+/* Slots from @p from on in which a frame was faster than @p limit. */
+static unsigned int fast_in(const struct floors *s, unsigned int from, unsigned int to,
+			    int64_t limit)
+{
+	unsigned int n = 0;
+
+	for (; from < to; from++)
+		n += s->at[from].least < limit;
+	return n;
+}
+
+/* @return a measure of the rise at slot @p i, 0 = there is none */
+static double past_rise(const struct floors *s, unsigned int i, struct trace_delay *d)
+{
+	unsigned int len = s->num - i, near, before;
+	int64_t least = least_in(s, 0, i), floor = least_in(s, i, s->num);
+	double chance;
+
+	if (i < PAST_BEFORE || len < PAST_AFTER || floor - least < RISE_NS)
+		return 0;
+	near = fast_in(s, i, s->num, floor + (floor - least) / 4 + 1);
+	before = fast_in(s, 0, i, least + (floor - least) / 2);
+	chance = len * -log1p(-(double)before / (i + 1));
+	if (near < PAST_NEAR || NEAR_PARTS * near < len || chance < CHANCE + log(s->num))
+		return 0;
+	*d = (struct trace_delay){
+		.before = 0, .after = floor - least, .time = s->at[i].time, .of_path = true};
+	return chance;
+}
+
+/* Were frames of @p g fast in the time from @p from on? @p rise: ns that would be slow */
+static bool stays_fast(const struct trace *t, const struct trace_flow *g, uint64_t from,
+		       bool coarse, int64_t rise)
+{
+	static struct floors s;
+	unsigned int i = 0;
+
+	if (!floors_of(t, g, coarse, &s))
+		return false;
+	while (i < s.num && s.at[i].time < from)
+		i++;
+	return fast_in(&s, i, s.num, least_in(&s, 0, s.num) + rise / 2) >= PAST_OTHER;
+}
+
+static bool others_stay_fast(const struct trace *t, const struct trace_flow *f, bool coarse,
+			     const struct trace_delay *d)
+{
+	const struct trace_flow *g;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (g->record || !g->in.known || trace_same_ports(f, g))
+			continue;
+		if ((g == trace_other(t, f) ||
+		     (g->in.file == f->in.file && g->in.iface != f->in.iface)) &&
+		    stays_fast(t, g, d->time, coarse, d->after))
+			return true;
+	}
+	return false;
+}
+
+bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
+{
+	static struct floors s;
+	struct trace_delay one;
+	double size, best;
+	unsigned int i, k;
+
+	for (k = 0; k < 2; k++) {
+		if (!floors_of(t, f, k, &s))
+			continue;
+		best = 0;
+		for (i = 0; i < s.num; i++) {
+			size = past_rise(&s, i, &one);
+			if (size <= best)
+				continue;
+			best = size;
+			*d = one;
+		}
+		if (best > 0 && others_stay_fast(t, f, k, d))
+			return true;
+	}
+	return false;
+}
+
+/* ---- counts --------------------------------------------------------------------------------- */
+
+#define CONNS_MOST 2u /* connections of a lane whose counts are those of one peer */
+#define EVENTS 4u     /* since the change, at least; */
+#define RATE_TIMES 4  /* and this multiple of the rate before */
+
+/* Is this the series of short slots of the lane's counts, and has the lane one peer? */
+static bool is_counts(const struct history_series *s, uint16_t iface)
+{
+	unsigned int i;
+
+	if (!s->counts || s->iface != iface || s->each >= 1u << 28)
+		return false;
+	for (i = 0; i < s->num; i++)
+		if (s->slot[i].known && s->slot[i].count[HISTORY_CONNS] > CONNS_MOST)
+			return false;
+	return true;
+}
+
+/*
+ * The slot behind which events are more frequent: there the sum of the events falls behind their
+ * mean by the most. @return s->num: there is none
+ */
+static unsigned int change_of(const struct history_series *s, enum history_count what)
+{
+	double mean = 0, sum = 0, most = 0, before = 0, all = 0;
+	unsigned int i, best = s->num;
+
+	for (i = 0; i < s->num; i++)
+		all += s->slot[i].count[what];
+	mean = all / s->num;
+	for (i = 0; i < s->num; i++) {
+		sum += mean - s->slot[i].count[what];
+		if (sum <= most)
+			continue;
+		most = sum;
+		best = i + 1;
+	}
+	for (i = 0; i < best && i < s->num; i++)
+		before += s->slot[i].count[what];
+	if (best >= s->num || all - before < EVENTS ||
+	    (all - before) / (s->num - best) < RATE_TIMES * before / best)
+		return s->num;
+	return best;
+}
+
+static const struct history_series *counts_of(const struct trace *t, const struct trace_port *port)
+{
+	const struct history_series *s;
+	const struct history *h;
+
+	if (!port->known || !trace_is_recorder(t, port->file))
+		return NULL;
+	h = &t->survey->file[port->file].history;
+	for (s = h->series; s && s < h->series + h->num; s++)
+		if (is_counts(s, port->iface))
+			return s;
+	return NULL;
+}
+
+static uint64_t time_of(const struct trace *t, const struct trace_port *port,
+			const struct history_series *s, unsigned int slot)
+{
+	return trace_time(&t->clock[port->file], s->from + slot * s->each);
+}
+
+uint64_t past_since(const struct trace *t, const struct trace_port *port, enum history_count what)
+{
+	const struct history_series *s = counts_of(t, port);
+	unsigned int i = s ? change_of(s, what) : 0;
+
+	return s && i < s->num ? time_of(t, port, s, i) : 0;
+}
+
+#define LOST 6u                 /* frames */
+#define LOST_SHARE 0.005        /* of the frames that were sent since the change */
+#define UNSETTLED_NS 100000000u /* frames of the last time may still arrive, and come twice */
+
+bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_loss *loss)
+{
+	const struct history_series *s = counts_of(t, &f->out), *r = counts_of(t, &f->in);
+	unsigned int i, k, again = 0, sent = 0, twice = 0;
+	uint64_t end;
+
+	k = s && r ? change_of(s, HISTORY_AGAIN) : 0;
+	if (!s || !r || k >= s->num)
+		return false;
+	loss->since = time_of(t, &f->out, s, k);
+	end = time_of(t, &f->in, r, r->num);
+	for (i = k, loss->slots = 0; i < s->num; i++) {
+		if (time_of(t, &f->out, s, i + 1) + UNSETTLED_NS > end)
+			break;
+		again += s->slot[i].count[HISTORY_AGAIN];
+		sent += s->slot[i].count[HISTORY_SENT];
+		loss->slots += s->slot[i].count[HISTORY_AGAIN] > 0;
+	}
+	for (i = 0; i < r->num; i++)
+		if (time_of(t, &f->in, r, i + 1) > loss->since)
+			twice += r->slot[i].count[HISTORY_TWICE];
+	loss->frames = again > twice ? again - twice : 0;
+	loss->again = again;
+	loss->sent = sent;
+	return loss->frames >= LOST && loss->frames >= LOST_SHARE * sent;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/past.h
+ * Faults that began before the frames of a flight recorder's file, by the histories of its lanes.
+ */
+#ifndef DUMP_PAST_H
+#define DUMP_PAST_H
+
+#include "dump/delay.h"
+#include "dump/history.h"
+
+/**
+ * Do the delays of the flow, as the history in its receiver's file has them, show that its path got
+ * longer? @param[out] d  as for trace_delayed(); `after` is the difference
+ */
+bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
+
+/** @return the time since which the port's lane has counted more such events; 0 = there is none */
+uint64_t past_since(const struct trace *t, const struct trace_port *port, enum history_count what);
+
+struct past_loss {
+	uint64_t since;
+	/** lost; sent again, and sent at all, since then; slots of time in which some were */
+	unsigned int frames, again, sent, slots;
+};
+
+/**
+ * Did frames of the flow get lost? Both histories have to show that more were sent again than came
+ * twice. @param[out] loss  filled in if they did
+ */
+bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_loss *loss);
+
+#endif /* DUMP_PAST_H */
