@@ -390,6 +390,8 @@ static uint64_t ended_call(const struct trace *t, const struct trace_port *port)
 	return before;
 }
 
+#define QUEUED_NS 20000000u /* frames of one burst overtake each other by less than this */
+
 bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
 		      uint64_t due)
 {
@@ -401,11 +403,11 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 		return true;
 	call = ended_call(t, port);
 	/*
-	 * A port delivers in order. While calls take whole bursts, more frames are there. Those may
-	 * also have waited before the port, where a process of a busy host passes frames on.
+	 * A port delivers in order. While calls take whole bursts, more frames are there, and the
+	 * kernel of a busy host has some in the queue of another core.
 	 */
 	full = p->full && call >= p->full && (p->calls >= BURST || call < p->call);
-	return sent < p->sent || (due < call && !full);
+	return full ? sent + QUEUED_NS < p->sent : sent < p->sent || due < call;
 }
 
 uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,

@@ -183,6 +183,68 @@ static void a_busy_host_is_no_longer_path(void **state)
 	assert_false(delayed(500000, 0, 100000, false));
 }
 
+/* ---- counts --------------------------------------------------------------------------------- */
+
+/* Counts of a lane of file @p file: in each slot behind the change again, twice, and damaged. */
+static void add_counts(const struct trace *t, uint8_t file, unsigned int again, unsigned int twice,
+		       unsigned int damaged, unsigned int conns)
+{
+	char text[4000];
+	unsigned int i;
+	size_t n = (size_t)snprintf(text, sizeof(text),
+				    "history counts from %llu each %llu:", BEGIN, EACH);
+
+	for (i = 0; i < SLOTS; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " 20/20/%u/%u/%u/0/%u",
+				      i < CHANGE ? 0 : again, i < CHANGE ? 0 : twice,
+				      i < CHANGE ? 0 : damaged, conns);
+	assert_true(history_read(&t->survey->file[file].history, 0, text, n));
+}
+
+static struct past_loss loss;
+static uint64_t damaged_since;
+
+/* @return whether flow 0 has lost frames: @p again of them are sent again in each slot */
+static bool lost(unsigned int again, unsigned int twice, unsigned int conns)
+{
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	bool yes;
+
+	add_counts(t, 0, again, 0, 0, conns);
+	add_counts(t, 1, 0, twice, 3, conns);
+	yes = past_lost(t, &t->flow[0], &loss);
+	assert_false(past_lost(t, &t->flow[1], &(struct past_loss){0}));
+	damaged_since = past_since(t, &t->flow[0].in, HISTORY_DAMAGED);
+	assert_int_equal(past_since(t, &t->flow[0].out, HISTORY_DAMAGED), 0);
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	return yes;
+}
+
+/* Frames of the last 0.1 s are left out: they may still arrive. */
+static void frames_that_are_sent_again_and_come_once_were_lost(void **state)
+{
+	(void)state;
+	assert_true(lost(2, 0, 2));
+	assert_int_equal(loss.since, BEGIN + CHANGE * EACH);
+	assert_int_equal(damaged_since, BEGIN + CHANGE * EACH);
+	assert_int_equal(loss.frames, 2 * (SLOTS - CHANGE - 6));
+	assert_false(lost(2, 2, 2));
+	assert_false(lost(0, 0, 2));
+}
+
+/* With several peers the counts of one end are not those of the other one. */
+static void counts_of_several_peers_are_not_compared(void **state)
+{
+	(void)state;
+	assert_false(lost(2, 0, 3));
+	assert_int_equal(damaged_since, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +252,8 @@ int main(void)
 		cmocka_unit_test(other_texts_are_left_out),
 		cmocka_unit_test(a_longer_path_is_found_in_the_history),
 		cmocka_unit_test(a_busy_host_is_no_longer_path),
+		cmocka_unit_test(frames_that_are_sent_again_and_come_once_were_lost),
+		cmocka_unit_test(counts_of_several_peers_are_not_compared),
 	};
 
 	return cmocka_run_group_tests_name("dump history", tests, NULL, NULL);
