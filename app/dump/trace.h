@@ -9,6 +9,7 @@
  *  dump/trace.c    flows, lanes and streams: which one a frame belongs to
  *  dump/fate.c     each frame at its sender and at its receiver
  *  dump/delay.c    paths that got longer
+ *  dump/past.c     faults older than the frames of a flight recorder's file, by its history
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/fault.c    names of faults; faults of hosts and of captures
  *  dump/anomaly.c  faults of lanes; which faults explain the observations
