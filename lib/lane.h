@@ -608,8 +608,8 @@ struct weft_lane_iface {
 	 */
 	bool quiet;
 	/**
-	 * protocol layer's: the worker polls other ifaces, too. So the time that a poll takes delays
-	 * their messages
+	 * protocol layer's: the worker polls other ifaces, too, so each poll delays messages of
+	 * theirs
 	 */
 	bool beside;
 	/** driver: "dpdk:0". The texts of this struct and of attr are the driver's until close() */
