@@ -345,6 +345,8 @@ bool trace_is_recorder(const struct trace *t, uint8_t file)
 	return t->survey && t->survey->done && t->survey->file[file].recorder;
 }
 
+#define CALL_NS 1000u /* the pause of a received frame is stated in us */
+
 void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time)
 {
 	struct trace_poll *p = poll_of(t, frame->file, frame->iface);
@@ -354,16 +356,16 @@ void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time
 	if (!trace_is_recorder(t, frame->file) || frame->record || frame->sockets)
 		return;
 	p->owner = frame->worker;
-	if (call > p->call) {
+	if (call > p->call + CALL_NS) {
 		if (p->calls < BURST)
 			p->full = 0;
 		p->before = p->call;
 		p->call = call;
 		p->calls = 0;
-	} else if (call > p->before && call < p->call) {
+	} else if (call > p->before && call + CALL_NS < p->call) {
 		p->before = call;
 	}
-	p->calls += in && call == p->call;
+	p->calls += in && call + CALL_NS >= p->call;
 	if (p->calls >= BURST && !p->full)
 		p->full = call;
 }
@@ -379,18 +381,18 @@ static uint64_t ended_call(const struct trace *t, const struct trace_port *port)
 		p = poll_of(t, port->file, i);
 		if (p == own || !p->call || p->owner != own->owner)
 			continue;
-		if (p->call > newest) {
+		if (p->call > newest + CALL_NS) {
 			before = newest > p->before ? newest : p->before;
 			newest = p->call;
 		} else {
-			before = p->call < newest && p->call > before ? p->call : before;
+			before = p->call + CALL_NS < newest && p->call > before ? p->call : before;
 			before = p->before > before ? p->before : before;
 		}
 	}
 	return before;
 }
 
-#define QUEUED_NS 20000000u /* frames of one burst overtake each other by less than this */
+#define QUEUED_NS 100000000u /* frames of one burst overtake each other by less than this */
 
 bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
 		      uint64_t due)
@@ -406,7 +408,7 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 	 * A port delivers in order. While calls take whole bursts, more frames are there, and the
 	 * kernel of a busy host has some in the queue of another core.
 	 */
-	full = p->full && call >= p->full && (p->calls >= BURST || call < p->call);
+	full = p->full && call + CALL_NS >= p->full && (p->calls >= BURST || call < p->call);
 	return full ? sent + QUEUED_NS < p->sent : sent < p->sent || due < call;
 }
 
