@@ -43,6 +43,14 @@ trap tidy EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# guard COMMAND...: runs the command when this script has ended without tidy(). A runner ends a test
+# with SIGTERM and soon after with SIGKILL; bash runs no trap before its foreground command ends.
+guard() {
+	setsid bash -c 'tail --pid="$1" -f /dev/null; "${@:2}"' guard $$ "$@" \
+		>/dev/null 2>&1 </dev/null &
+	disown
+}
+
 # what_went_wrong: the ends of the logs.
 what_went_wrong() {
 	local log

@@ -14,6 +14,8 @@ untidy() {
 	tidy
 }
 trap untidy EXIT
+# shellcheck disable=SC2016 # for the inner shell
+guard sh -c 'for name; do ip netns del "$name"; done' sh "${ns[@]}"
 for name in "${ns[@]}"; do
 	ip netns add "$name" 2>/dev/null || {
 		echo "no network namespace can be made here"

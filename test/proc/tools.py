@@ -141,6 +141,45 @@ def fresh_sh_refuses_what_it_does_not_know():
                 WEFT_FRESH_LIMIT=limit)
 
 
+def appears(path, seconds):
+    end = time.monotonic() + seconds
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.05)
+    return os.path.exists(path)
+
+
+def fresh_sh_ends_debootstrap():
+    """SIGTERM also ends what makes the base system."""
+    with tempfile.TemporaryDirectory() as folder:
+        maker, began = os.path.join(folder, 'debootstrap'), os.path.join(folder, 'began')
+        ended = os.path.join(folder, 'ended')
+        with open(maker, 'w', encoding='utf-8') as f:
+            f.write('#!/bin/sh\ntrap "touch %s; exit 1" TERM\ntouch %s\nsleep 60 & wait\n'
+                    % (ended, began))
+        os.chmod(maker, 0o755)
+        env = dict(os.environ, WEFT_NO_INSTALL='1', WEFT_FRESH_INSIDE='1', WEFT_FRESH_DIR=folder,
+                   PATH=folder + ':' + os.environ['PATH'])
+        with subprocess.Popen([os.path.join(DEVTOOLS, 'fresh.sh'), 'trixie', 'true'], env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as fresh:
+            assert appears(began, 30), 'debootstrap was not started'
+            fresh.terminate()
+            assert fresh.wait(30) == 143, fresh.returncode
+        assert appears(ended, 10), 'debootstrap still runs'
+
+
+def a_killed_test_is_guarded():
+    with tempfile.TemporaryDirectory() as build:
+        made = os.path.join(build, 'made')
+        os.mkdir(os.path.join(build, 'app'))
+        for name in ('perf', 'cat', 'info'):
+            os.symlink('/bin/true', os.path.join(build, 'app', 'weft-' + name))
+        subprocess.run(['bash', '-c', '. "$1" "$2"; guard touch "$3"; rmdir "$dir"; kill -KILL $$',
+                        'bash', os.path.join(ROOT, 'test/proc/lib.sh'), build, made],
+                       timeout=60, check=False)
+        assert appears(made, 20), 'the guard did nothing'
+
+
 def check_clean_sh_refuses_what_it_does_not_know():
     refused('a suite of Debian and a folder are needed', 'check-clean.sh', 'trixie')
     for test in ('frob', ''):
@@ -497,11 +536,13 @@ def options_of_two_words_reach_meson_whole():
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know, check_clean_sh_refuses_what_it_does_not_know,
+         a_killed_test_is_guarded,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
          the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it,
          a_resumed_run_of_mutations_has_the_new_programs,
-         options_of_two_words_reach_meson_whole]
+         options_of_two_words_reach_meson_whole] + ([fresh_sh_ends_debootstrap]
+                                                   if os.getuid() == 0 else [])
 
 
 tap.run(TESTS)

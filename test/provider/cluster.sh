@@ -24,6 +24,7 @@ export WEFT_BUILD=$build WEFT_CLUSTER=$dir/cluster
 chmod 755 "$dir" # the users' jobs read Slurm's configuration
 cluster=("$root/devtools/cluster.sh")
 trap '"${cluster[@]}" down; tidy' EXIT
+guard "${cluster[@]}" down
 "${cluster[@]}" up 4 >"$dir/up" 2>&1 || {
 	cat "$dir/up"
 	! grep -q "no namespaces for" "$dir/up" || exit 77
