@@ -48,12 +48,17 @@ make_base() {
 		rm -rf "$base.new"
 		source=$(weft_mirror)
 		# shellcheck disable=SC2086 # an empty one is debootstrap's own
-		if ! timeout "$limit" debootstrap --variant=minbase "$suite" "$base.new" $source \
-			>"$log" 2>&1 </dev/null 8>&-; then
+		setpriv --pdeathsig TERM timeout -k 10 "$limit" \
+			debootstrap --variant=minbase "$suite" "$base.new" $source \
+			>"$log" 2>&1 </dev/null 8>&- &
+		child=$!
+		if ! wait $child; then
+			child=
 			tail -n 5 "$log" >&2
 			rm -rf "$base.new"
 			weft_die "debootstrap could not make $suite; its log is $log"
 		fi
+		child=
 		prepare_base "$base.new"
 		mv "$base.new" "$base"
 	fi
@@ -126,7 +131,7 @@ save_packages() {
 }
 
 # shellcheck disable=SC2317 # a trap calls it
-cleanup() {
+end_child() {
 	local try
 	trap '' INT TERM HUP
 	# SIGTERM comes first, so that tests can undo their changes of this machine's network.
@@ -134,6 +139,11 @@ cleanup() {
 		kill -TERM "$try" 2>/dev/null || break
 		sleep 0.5
 	done
+}
+
+# shellcheck disable=SC2317 # a trap calls it
+cleanup() {
+	end_child
 	save_packages "$suite"
 	if [ -n "${WEFT_FRESH_KEEP:-}" ]; then
 		kill_all "${run##*/}"
@@ -194,6 +204,10 @@ suite=$1
 shift
 
 weft_install fresh
+trap end_child EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 make_base "$suite"
 mkdir -p "$cache/run"
 # No other script sweeps while a run has its folder and not yet its lock.
@@ -205,9 +219,6 @@ exec 9>"$run/lock"
 flock 9
 exec 7>&-
 trap cleanup EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
 mount_root "$suite"
 clone_tree
 
