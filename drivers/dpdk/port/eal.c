@@ -16,6 +16,8 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_mempool.h>
 
 #include "base/host.h"
 #include "port/eal.h"
@@ -626,6 +628,22 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 	weft_eal_dead_remove(base);
 }
 
+/* Without this driver, which Debian has in a package of its own, each pool lacks "memory". */
+static int pools_found(char *why, size_t why_len)
+{
+	const char *driver = rte_mbuf_best_mempool_ops();
+	uint32_t i;
+
+	for (i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		if (strcmp(rte_mempool_ops_table.ops[i].name, driver) == 0)
+			return 0;
+	snprintf(why, why_len,
+		 "DPDK has no driver \"%s\" for pools of buffers: install it (Debian's package of "
+		 "ring_mp_mc is librte-mempool-ring), or load it with -d",
+		 driver);
+	return -ENOENT;
+}
+
 static int eal_start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,
 		     char *why, size_t why_len)
 {
@@ -644,7 +662,7 @@ static int eal_start(int count, char *const *words, bool dumpcap, char *note, si
 	if (rc == 0)
 		snprintf(note + used, note_len - used, "%sEAL started with %s", used ? "; " : "",
 			 c.memory);
-	return rc;
+	return rc == 0 ? pools_found(why, why_len) : rc;
 }
 
 int weft_eal_start_words(int count, char *const *words, const struct weft_eal_conf *conf,
@@ -658,7 +676,7 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 	if (failed)
 		return explain_error(-EFAULT, why, why_len);
 	if (weft_eal_is_up())
-		return 0;
+		return pools_found(why, why_len);
 	private = weft_memif_private_words(count, words);
 	if (!private)
 		return explain_error(-ENOMEM, why, why_len);
@@ -685,7 +703,7 @@ int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *not
 
 	snprintf(note, note_len, "%s", "");
 	if (weft_eal_is_up())
-		return 0;
+		return pools_found(why, why_len);
 	count = weft_eal_words(args ? args : "", &words);
 	if (count < 0) {
 		snprintf(why, why_len,

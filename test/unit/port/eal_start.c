@@ -211,6 +211,36 @@ static void an_eal_that_does_not_start_holds_no_port(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* @return 0: the missing driver is named, each time */
+static int start_without_pools(void)
+{
+	const struct weft_eal_conf conf = {0};
+	char note[256], why[512];
+
+	for (int i = 0; i < 2; i++) {
+		why[0] = '\0';
+		if (weft_eal_start("--no-huge --no-shconf --no-pci -m 16 --no-telemetry "
+				   "--mbuf-pool-ops-name=absent",
+				   &conf, note, sizeof(note), why, sizeof(why)) != -ENOENT ||
+		    !strstr(why, "no driver \"absent\"") || !strstr(why, "librte-mempool-ring"))
+			return 1 + i;
+	}
+	return 0;
+}
+
+static void a_missing_driver_of_pools_is_named(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork(); /* with an EAL of its own */
+	if (pid == 0)
+		_exit(start_without_pools());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, tidy)
 
 int main(void)
@@ -222,6 +252,7 @@ int main(void)
 		TEST(root_of_a_container_has_no_other),
 		TEST(sockets_of_killed_processes_are_removed),
 		TEST(an_eal_that_does_not_start_holds_no_port),
+		TEST(a_missing_driver_of_pools_is_named),
 	};
 
 	return cmocka_run_group_tests_name("start of the EAL", tests, NULL, NULL);
