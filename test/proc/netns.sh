@@ -2,7 +2,7 @@
 #
 # For tests over the kernel's network: namespaces of their own, veths between them. A test sources
 # this after lib.sh; exits with 77 where that can't be had.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # used and set by the test and lib.sh
 
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
 command -v ip >/dev/null || { echo "ip(8) is not installed (iproute2)"; exit 77; }
