@@ -54,16 +54,27 @@ int world_end(int failed)
 		exit(failed != 0);
 	kill(world_child, SIGCONT); /* a test that has failed may have stopped it */
 	waitpid(world_child, &status, 0);
-	if (status != 0 && failed == 0) {
-		fprintf(stderr, "the other side failed\n");
-		return 1;
-	}
-	return failed;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "side 1 was killed by signal %d\n", WTERMSIG(status));
+	else if (status != 0)
+		fprintf(stderr, "side 1 failed\n");
+	return failed == 0 && status != 0 ? 1 : failed;
+}
+
+/*
+ * The sides run different tests, or one of them has ended: a failure above is the cause. Tests that
+ * follow would fail without one of their own.
+ */
+static void __attribute__((noreturn)) out_of_step(void)
+{
+	fprintf(stderr, "side %d: the other side has failed: the tests end here\n", world_side);
+	exit(world_end(1));
 }
 
 void world_give(const void *data, size_t length)
 {
-	assert_int_equal(write(channel, data, length), length);
+	if (write(channel, data, length) != (ssize_t)length)
+		out_of_step();
 }
 
 void world_take(void *data, size_t length)
@@ -74,7 +85,7 @@ void world_take(void *data, size_t length)
 	while (have < length) {
 		n = read(channel, (char *)data + have, length - have);
 		if (n <= 0)
-			fail_msg("the other side has failed");
+			out_of_step();
 		have += (size_t)n;
 	}
 }
@@ -85,7 +96,8 @@ void world_barrier(void)
 
 	world_give(&c, 1);
 	world_take(&c, 1);
-	assert_int_equal(c, 'b');
+	if (c != 'b')
+		out_of_step();
 }
 
 void world_barrier_progress(struct world *w)
@@ -101,7 +113,8 @@ void world_barrier_progress(struct world *w)
 			fi_cntr_read(w->received);
 	}
 	world_take(&c, 1);
-	assert_int_equal(c, 'b');
+	if (c != 'b')
+		out_of_step();
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -258,12 +271,24 @@ static ssize_t next(struct world *w, struct fi_cq_tagged_entry *entry, fi_addr_t
 	return n;
 }
 
+static void fail_on_error(struct world *w)
+{
+	struct fi_cq_err_entry error = {0};
+
+	fi_cq_readerr(w->cq, &error, 0);
+	fail_msg("side %d: an operation with flags %#llx failed: %s, of Weft: %d", world_side,
+		 (unsigned long long)error.flags, fi_strerror(error.err), error.prov_errno);
+}
+
 struct fi_cq_tagged_entry world_next(struct world *w, fi_addr_t *source)
 {
 	struct fi_cq_tagged_entry entry = {0};
 	fi_addr_t from = FI_ADDR_NOTAVAIL;
+	ssize_t n = next(w, &entry, &from);
 
-	assert_int_equal(next(w, &entry, &from), 1);
+	if (n == -FI_EAVAIL)
+		fail_on_error(w);
+	assert_int_equal(n, 1);
 	if (source)
 		*source = from;
 	return entry;
@@ -336,5 +361,6 @@ void world_compare(const void *buf, size_t length, unsigned int seed)
 	size_t right = pattern_check(seed, 0, buf, length);
 
 	if (right != length)
-		fail_msg("byte %zu of %zu is wrong", right, length);
+		fail_msg("side %d: byte %zu of %zu is %#x, not of pattern %u", world_side, right,
+			 length, ((const uint8_t *)buf)[right], seed);
 }
