@@ -336,15 +336,14 @@ static unsigned int busy(const struct wfi_ep *ep)
 }
 
 /*
- * Wait at most @p ms for operations, since the application may use their buffers afterwards. The
- * last endpoint does not wait: all operations end with the worker.
+ * Wait at most @p ms for operations, since the application may use their buffers afterwards.
  * @return false: Weft still uses buffers
  */
 static bool wait_for_operations(const struct wfi_ep *ep, int ms)
 {
 	struct wfi_deadline deadline = wfi_deadline(ms);
 
-	while (busy(ep) != 0 && wfi.endpoints > 1) {
+	while (busy(ep) != 0) {
 		if (wfi_deadline_left(&deadline) == 0)
 			return false;
 		weft_worker_progress(wfi.worker);
@@ -369,9 +368,10 @@ static int stop(struct wfi_ep *ep)
 	ended = wait_for_operations(ep, DELIVER_MS);
 	if (!ended) {
 		wfi_ops_withdraw(ep);
-		ended = wait_for_operations(ep, CLOSE_MS);
+		/* All operations of the last endpoint end with the worker. */
+		ended = wfi.endpoints == 1 || wait_for_operations(ep, CLOSE_MS);
 	}
-	if (!ended) {
+	if (!ended && wfi.endpoints > 1) {
 		FI_WARN(&wfi_provider, FI_LOG_EP_CTRL,
 			"the endpoint is not closed: %u operations with peers that do not respond "
 			"still use their buffers; close it again later\n",

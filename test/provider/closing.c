@@ -35,8 +35,7 @@ static struct fid_ep *second_endpoint(struct world *w)
 	return ep;
 }
 
-/* Connect, and open what side 0 needs besides. @return NULL on side 1 */
-static struct fid_ep *begin(struct world *w)
+static void connect_both(struct world *w)
 {
 	char byte = 0;
 
@@ -45,6 +44,12 @@ static struct fid_ep *begin(struct world *w)
 		world_send(w, &byte, 1, 99);
 	else
 		world_recv(w, &byte, 1, 99);
+}
+
+/* Connect, and open what side 0 needs besides. @return NULL on side 1 */
+static struct fid_ep *begin(struct world *w)
+{
+	connect_both(w);
 	return w->me == 0 ? second_endpoint(w) : NULL;
 }
 
@@ -77,30 +82,61 @@ static void stop_peer(void)
 	assert_true(WIFSTOPPED(status));
 }
 
+static void post_unmatched(struct world *w)
+{
+	post_send(w);
+	assert_int_equal(fi_cq_read(w->cq, NULL, 0), -FI_EAGAIN); /* sends it */
+}
+
+static void nothing_comes(struct world *w)
+{
+	struct fi_cq_err_entry error;
+	double start;
+
+	post_receive(w);
+	for (start = seconds(); seconds() - start < 0.3;)
+		assert_int_equal(fi_cq_read(w->cq, NULL, 0), -FI_EAGAIN);
+	CHECK(fi_cancel(&w->ep->fid, buf));
+	error = world_next_error(w);
+	assert_int_equal(error.err, FI_ECANCELED);
+}
+
 /* The peer has no receive: the message is withdrawn, and a later receive does not get it. */
 static void withdrawn(void **state)
 {
-	struct fi_cq_err_entry error;
 	struct world w;
 	struct fid_ep *second = begin(&w);
-	double start;
 
 	if (w.me == 0) {
-		post_send(&w);
-		assert_int_equal(fi_cq_read(w.cq, NULL, 0), -FI_EAGAIN); /* sends it */
+		post_unmatched(&w);
 		world_close_ep(&w);
 		world_fill(buf, LENGTH, 2);
 	}
 	world_barrier_progress(&w);
-	if (w.me == 1) {
-		post_receive(&w);
-		for (start = seconds(); seconds() - start < 0.3;)
-			assert_int_equal(fi_cq_read(w.cq, NULL, 0), -FI_EAGAIN);
-		CHECK(fi_cancel(&w.ep->fid, buf));
-		error = world_next_error(&w);
-		assert_int_equal(error.err, FI_ECANCELED);
-	}
+	if (w.me == 1)
+		nothing_comes(&w);
 	end(&w, second);
+}
+
+/* The process has its last endpoint closed, which waits for connections that are closed, too. */
+static void withdrawn_by_the_last_one(void **state)
+{
+	struct world w;
+	double start;
+
+	connect_both(&w);
+	if (w.me == 0) {
+		post_unmatched(&w);
+		CHECK(fi_av_remove(w.av, &w.peer, 1, 0));
+		start = seconds();
+		world_close_ep(&w);
+		assert_true(seconds() - start < 20);
+		world_fill(buf, LENGTH, 2);
+	}
+	world_barrier_progress(&w);
+	if (w.me == 1)
+		nothing_comes(&w);
+	world_close(&w);
 }
 
 /* The peer does not run: the endpoint is not closed before the peer has the message. */
@@ -154,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(withdrawn),
+		cmocka_unit_test(withdrawn_by_the_last_one),
 		cmocka_unit_test(stopped),
 		cmocka_unit_test(copied),
 	};
