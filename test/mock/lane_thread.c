@@ -72,10 +72,9 @@ static void cmd_free(struct lt_iface *lt, struct lt_cmd *c)
 void lt_cmd_over(struct lt_iface *lt, struct lt_cmd *c, int status)
 {
 	struct weft_lane_comp *comp = c->comp;
-	struct lt_ep *ep = c->ep;
 
+	c->ep->base.tx_room = true;
 	cmd_free(lt, c);
-	refresh(ep);
 	if (comp)
 		comp->done(comp, status);
 }
@@ -86,6 +85,7 @@ static void cmd_post(struct lt_iface *lt, struct lt_cmd *c)
 	uint32_t at;
 
 	c->ep->posted += c->length;
+	c->ep->base.queued += c->length;
 	if (lt->home) {
 		STAILQ_INSERT_TAIL(&c->ep->backlog, c, link);
 		return;
@@ -125,7 +125,6 @@ static int lt_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr
 	if (length > 0)
 		memcpy(c->data + hdr_len, payload, length);
 	cmd_post(lt, c);
-	refresh(ep);
 	return 0;
 }
 
@@ -157,7 +156,6 @@ static ssize_t lt_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_p
 	c->am_id = am_id;
 	c->hdr_len = c->length = (uint32_t)n;
 	cmd_post(lt, c);
-	refresh(ep);
 	return n;
 }
 
@@ -187,7 +185,6 @@ static int lt_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr
 	memcpy(c->data, hdr, hdr_len);
 	memcpy(c->iov, iov, iovcnt * sizeof(*iov));
 	cmd_post(ep->lt, c);
-	refresh(ep);
 	return 0;
 }
 
@@ -229,7 +226,6 @@ int lt_deliver(struct lt_iface *lt, struct lt_ep *ep, uint8_t am_id, const void 
 {
 	if (ep->dead || ep->stopped)
 		return 0;
-	refresh(ep);
 	return lt->open.recv(lt->open.arg, &ep->base, am_id, data, length, desc);
 }
 
@@ -349,6 +345,7 @@ static bool arrive(struct lt_iface *lt)
 /* A record whose handling needs the iface waits for it, and so do those behind it. */
 static unsigned int drain(struct lt_iface *lt)
 {
+	struct lt_ep *last = NULL;
 	struct lt_spill *s;
 	unsigned int n = 0;
 	struct lt_rec rec;
@@ -361,6 +358,11 @@ static unsigned int drain(struct lt_iface *lt)
 		}
 		rec = lt->rec[at];
 		lt_got(&lt->rec_at);
+		if (rec.what == LT_DONE)
+			rec.ep = ((struct lt_cmd *)rec.p)->ep;
+		if (rec.ep && rec.ep != last)
+			refresh(rec.ep);
+		last = rec.ep;
 		handle(lt, &rec);
 		n++;
 	}
@@ -549,10 +551,11 @@ static void make_attr(struct lt_iface *lt)
 static bool make_cmds(struct lt_iface *lt)
 {
 	for (unsigned int i = 0; i < LT_CMDS; i++) {
-		struct lt_cmd *c = calloc(1, sizeof(*c) + lt->room);
+		struct lt_cmd *c = aligned_alloc(64, (sizeof(*c) + lt->room + 63) / 64 * 64);
 
 		if (!c)
 			return false;
+		memset(c, 0, sizeof(*c));
 		STAILQ_INSERT_HEAD(&lt->free, c, link);
 	}
 	return true;
@@ -561,7 +564,7 @@ static bool make_cmds(struct lt_iface *lt)
 static struct lt_iface *iface_new(const struct weft_lane_open *params,
 				  const struct lane_thread_conf *conf)
 {
-	struct lt_iface *lt = aligned_alloc(64, (sizeof(*lt) + 63) / 64 * 64);
+	struct lt_iface *lt = aligned_alloc(64, sizeof(*lt));
 
 	if (!lt)
 		return NULL;

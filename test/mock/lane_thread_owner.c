@@ -37,7 +37,7 @@ static void push(struct lt_iface *lt, const struct lt_rec *rec)
 
 	if (STAILQ_EMPTY(&lt->spill) && ring_put(lt, rec))
 		return;
-	s = checked(malloc(sizeof(*s)));
+	s = checked(aligned_alloc(_Alignof(struct lt_spill), sizeof(*s)));
 	s->rec = *rec;
 	STAILQ_INSERT_TAIL(&lt->spill, s, link);
 }
@@ -60,10 +60,11 @@ static bool unspill(struct lt_iface *lt)
 
 struct lt_ep *lt_ep_new(struct lt_iface *lt, void *user)
 {
-	struct lt_ep *ep = calloc(1, sizeof(*ep));
+	struct lt_ep *ep = aligned_alloc(_Alignof(struct lt_ep), sizeof(*ep));
 
 	if (!ep)
 		return NULL;
+	memset(ep, 0, sizeof(*ep));
 	ep->base.iface = &lt->base;
 	ep->base.ops = &lt->ops;
 	ep->base.user = user;
@@ -89,23 +90,32 @@ static struct lt_ep *ep_of(struct lt_iface *lt, struct weft_lane_ep *inner)
 	return ep;
 }
 
+/* A store makes the worker's copy of the cache line invalid. */
+static void publish(_Atomic uint32_t *at, uint32_t value)
+{
+	if (atomic_load_explicit(at, memory_order_relaxed) != value)
+		atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
 void lt_publish(struct lt_ep *ep)
 {
 	const struct weft_lane_ep *inner = ep->inner;
+	uint64_t seen;
 
 	if (!inner)
 		return;
-	/* Relaxed: hints, each on its own. */
-	atomic_store_explicit(&ep->queued, inner->queued, memory_order_relaxed);
-	atomic_store_explicit(&ep->rtt_ns, inner->rtt_ns, memory_order_relaxed);
-	atomic_store_explicit(&ep->max_msg, inner->max_msg, memory_order_relaxed);
-	atomic_store_explicit(&ep->retransmits, inner->retransmits, memory_order_relaxed);
-	atomic_store_explicit(&ep->tx_room, inner->tx_room, memory_order_relaxed);
+	publish(&ep->taken, ep->taken_now);
+	publish(&ep->queued, inner->queued);
+	publish(&ep->rtt_ns, inner->rtt_ns);
+	publish(&ep->max_msg, inner->max_msg);
+	publish(&ep->retransmits, inner->retransmits);
+	if (atomic_load_explicit(&ep->tx_room, memory_order_relaxed) != inner->tx_room)
+		atomic_store_explicit(&ep->tx_room, inner->tx_room, memory_order_relaxed);
 	if (inner->ops->ep_best_msg && inner->up)
-		atomic_store_explicit(&ep->best, inner->ops->ep_best_msg(inner),
-				      memory_order_relaxed);
-	if (inner->ops->ep_seen)
-		atomic_store_explicit(&ep->seen, inner->ops->ep_seen(inner), memory_order_relaxed);
+		publish(&ep->best, inner->ops->ep_best_msg(inner));
+	seen = inner->ops->ep_seen ? inner->ops->ep_seen(inner) : 0;
+	if (atomic_load_explicit(&ep->seen, memory_order_relaxed) != seen)
+		atomic_store_explicit(&ep->seen, seen, memory_order_relaxed);
 }
 
 /* @return the message is in its destination, or on its way to the worker's placed() */
@@ -267,7 +277,7 @@ int lt_try(struct lt_cmd *c)
 	} else {
 		rc = try_send(c, inner, &over);
 		if (rc == 0)
-			atomic_fetch_add_explicit(&ep->taken, c->length, memory_order_relaxed);
+			ep->taken_now += c->length;
 	}
 	if (over)
 		lt_comp_done(&c->own, 0);

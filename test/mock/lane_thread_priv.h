@@ -21,7 +21,7 @@
 #define LT_RECS 1024u
 #endif
 #define LT_GIFTS 8192u
-#define LT_IOV 4u
+#define LT_IOV 2u
 
 /* ------------------------------------------------------------------ rings */
 
@@ -88,34 +88,38 @@ struct lt_iface;
 
 enum lt_kind { LT_SEND, LT_ZSEND, LT_FLUSH };
 
-/* A send or a flush, from the worker to the inner driver and back. */
+/*
+ * A send or a flush, from the worker to the inner driver and back. A short header is in the second
+ * cache line, and the lane's thread reads no other.
+ */
 struct lt_cmd {
-	struct weft_lane_comp own; /* the inner driver's */
+	_Alignas(64) struct weft_lane_comp own; /* the inner driver's */
 	struct lt_ep *ep;
-	struct weft_lane_comp *comp; /* the worker's; NULL = none */
-	STAILQ_ENTRY(lt_cmd) link;   /* free, or in the backlog of ep */
-	LIST_ENTRY(lt_cmd) flush;    /* of ep */
+	STAILQ_ENTRY(lt_cmd) link; /* free, or in the backlog of ep */
 	struct weft_mem_lane *mem;
 	enum lt_kind kind;
 	uint8_t am_id;
 	uint32_t hdr_len, iovcnt, length; /* length: of the whole message */
 	struct iovec iov[LT_IOV];
-	uint8_t data[]; /* header, or the whole message */
+	struct weft_lane_comp *comp; /* the worker's; NULL = none */
+	LIST_ENTRY(lt_cmd) flush;    /* of ep */
+	uint8_t data[];              /* header, or the whole message */
 };
 
-/* From the lane's thread to the worker. */
+/* From the lane's thread to the worker: one cache line. */
+#define LT_HDR 24u
 enum lt_what { LT_MSG, LT_PLACED, LT_DONE, LT_EVENT, LT_IFACE_EVENT };
 
 struct lt_rec {
-	uint8_t what, am_id;
+	_Alignas(64) uint8_t what, am_id;
 	uint16_t hdr_len;
 	int32_t status; /* or the event of an iface */
 	enum weft_lane_event event;
 	uint32_t length;
 	struct lt_ep *ep;
-	const void *data; /* or the text of an event, which the worker frees */
-	void *p;          /* desc, or the command */
-	uint8_t hdr[64];  /* LT_PLACED */
+	const void *data;    /* or the text of an event, which the worker frees */
+	void *p;             /* desc, or the command */
+	uint8_t hdr[LT_HDR]; /* LT_PLACED */
 };
 
 struct lt_spill {
@@ -146,10 +150,14 @@ struct lt_ep {
 	uint32_t posted;
 	uint32_t addr_len; /* of a connect that waits for the iface; 0 = none */
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
-	/* written by the owner, read by the worker: hints, each on its own, so relaxed */
-	_Atomic uint32_t taken, queued, rtt_ns, max_msg, retransmits, best;
+	/*
+	 * Written by the owner, if they have changed, and read by the worker: hints, each on its
+	 * own, so relaxed.
+	 */
+	_Alignas(64) _Atomic uint32_t taken, queued, rtt_ns, max_msg, retransmits, best;
 	_Atomic uint64_t seen;
 	_Atomic bool tx_room;
+	_Alignas(64) uint32_t taken_now; /* the owner's */
 };
 
 struct lt_iface {

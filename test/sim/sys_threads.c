@@ -196,7 +196,7 @@ static void a_lane_that_dies_loses_no_message(struct sim_case *c)
 {
 	struct lane_thread_count n = {0};
 
-	for (uint64_t at = 20 * SIM_US; at < 3 * SIM_MS; at = at * 3 + 7000) {
+	for (uint64_t at = 20 * SIM_US; at < 3 * SIM_MS; at = at * 6 + 7000) {
 		die(c, at, false, &n);
 		die(c, at, true, &n);
 	}
