@@ -126,7 +126,8 @@ static void usage(void)
 		"paths, trunks,\n"
 		"pause_least and pause (bounds of the times for which hosts are off their cores),\n"
 		"all_pause (yes: any host, else the receiver or the first sender),\n"
-		"slow (the receiver polls once in this time), hole (time of a path's end), beside "
+		"slow (the receiver polls once in this time), later (from one sender's begin to "
+		"the next's),\nhole (time of a path's end), beside "
 		"(cubic, bbr,\n"
 		"none), by (the same: a TCP flow in the senders' place), bystander (yes, no), path "
 		"and back\n"
@@ -206,6 +207,7 @@ static bool plain_setting(struct net_conf *c, const char *name, const char *valu
 		SET("paths", "pps", paths),
 		SET("trunks", "pps", trunks),
 		SET("slow", "delay", slow_ns),
+		SET("later", "delay", later_ns),
 		SET("pause_least", "delay", pause_least_ns),
 		SET("pause", "delay", pause_most_ns),
 	};

@@ -38,6 +38,7 @@ struct net_conf {
 	bool bystander;
 	/** a host is off its core for so long, every 25 ms on average; 0 = never */
 	uint64_t pause_least_ns, pause_most_ns;
+	uint64_t later_ns;  /**< each sender begins this much later than the one before it */
 	bool all_pause;     /**< any of the hosts; otherwise the receiver or the first sender */
 	uint64_t slow_ns;   /**< the receiver is progressed once in this time */
 	const char *config; /**< WEFT_ variables, as struct sim_node_params has them */

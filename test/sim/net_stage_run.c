@@ -158,12 +158,14 @@ static void send_one(struct net_slot *slot)
 
 static bool may_send(const struct net_sender *sender)
 {
+	const struct net_stage *s = sender->s;
+
 	if (sender->bystander)
-		return sender->received == sender->sent &&
-		       sim_now(sender->s->sim) >= sender->next_at;
+		return sender->received == sender->sent && sim_now(s->sim) >= sender->next_at;
+	if (sim_now(s->sim) < s->started_at + sender->index * s->conf.later_ns)
+		return false;
 	/* The next request follows the answer: its receive is posted, and the answer is sampled. */
-	return !sender->s->conf.request ||
-	       (sender->received == sender->sent && !sender->answer_out.busy);
+	return !s->conf.request || (sender->received == sender->sent && !sender->answer_out.busy);
 }
 
 void net_sender_pump(struct net_sender *sender)
