@@ -22,6 +22,7 @@ static struct weft_failover *give_failover(struct weft_ep *ep)
 	f->room = WEFT_MAX_LANES;
 	for (unsigned int n = 0; n < WEFT_MAX_LANES; n++)
 		f->lane[n].look_at = UINT64_MAX;
+	free(ep->failover);
 	ep->failover = f;
 	return f;
 }
