@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/tcp.h"
+#include "core/address.h"
 #include "core/config.h"
 #include "core/lane_list.h"
 #include "core/worker.h"
@@ -522,7 +523,7 @@ static bool name_is_good(const char *name)
 	size_t n = name ? strlen(name) : 0;
 
 	/* roce_rc is another name of roce (core/lane_list.c). */
-	return n > 0 && n < sizeof(((struct weft_iface_info *)NULL)->driver) &&
+	return n > 0 && n < sizeof(((struct weft_address_iface *)NULL)->driver) &&
 	       strcmp(name, "roce_rc") != 0 &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
 }

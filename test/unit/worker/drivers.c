@@ -37,7 +37,8 @@ static int refuses(const struct weft_lane_open *params, struct weft_lane_iface *
 		.name = (n), .abi = WEFT_LANE_ABI, .query = no_resources, .open = refuses, \
 	}
 
-static struct weft_lane_driver good = DRIVER("extra"), same_name = DRIVER("extra");
+static struct weft_lane_driver good = DRIVER("extra_of_others"),
+			       same_name = DRIVER("extra_of_others");
 
 static void what_is_wrong_is_refused(void **state)
 {
@@ -71,7 +72,8 @@ static void it_is_opened_by_name(void **state)
 {
 	struct weft_context *before, *ctx;
 	struct weft_config *config;
-	struct weft_worker_params params = WEFT_INIT(struct weft_worker_params, .lanes = "extra:7");
+	struct weft_worker_params params =
+		WEFT_INIT(struct weft_worker_params, .lanes = "extra_of_others:7");
 	struct weft_context_params cp = WEFT_INIT(struct weft_context_params);
 	struct weft_worker *w;
 
