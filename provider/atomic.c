@@ -136,7 +136,7 @@ static size_t elements(const struct fi_ioc *ioc, size_t pieces)
 	size_t n = 0;
 
 	for (size_t i = 0; i < pieces && n <= SIZE_LIMIT; i++)
-		n += ioc[i].count < SIZE_LIMIT ? ioc[i].count : SIZE_LIMIT + 1;
+		n += ioc[i].count <= SIZE_LIMIT ? ioc[i].count : SIZE_LIMIT + 1;
 	return n;
 }
 

@@ -235,7 +235,8 @@ static inline struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_hal
 	op->context = p->context;
 	op->flags = flags;
 	op->report = !p->quiet && wfi_post_reported(half, p->flags);
-	op->inject = p->flags & FI_INJECT;
+	/* Results arrive in the application's buffer. */
+	op->inject = p->flags & FI_INJECT && !(flags & FI_READ);
 	op->cntr = cntr;
 	return op;
 }

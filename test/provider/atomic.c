@@ -274,6 +274,25 @@ static void in_pieces(struct world *w, struct world_region *r)
 	assert_int_equal(fi_atomicmsg(w->ep, &msg, 0), -FI_EINVAL);
 }
 
+/* All elements that fi_atomicvalid() allows, in one piece. */
+static void longest(struct world *w)
+{
+	struct world_region r;
+	size_t count = 0;
+	uint8_t *operand;
+
+	CHECK(fi_atomicvalid(w->ep, FI_UINT8, FI_SUM, &count));
+	world_region_open(w, &r, count, both);
+	operand = calloc(count + 1, 1);
+	assert_int_equal(fi_atomic(w->ep, operand, count + 1, NULL, w->peer, 0, r.key, FI_UINT8,
+				   FI_SUM, NULL),
+			 -FI_EINVAL);
+	CHECK(fi_atomic(w->ep, operand, count, NULL, w->peer, 0, r.key, FI_UINT8, FI_SUM, NULL));
+	world_next(w, NULL);
+	world_region_close(w, &r);
+	free(operand);
+}
+
 /* An array of several messages; operands that are overwritten when the call has returned. */
 static void long_and_injected(struct world *w, struct world_region *r)
 {
@@ -323,6 +342,7 @@ static void other_forms(void **state)
 	in_pieces(&w, &r);
 	long_and_injected(&w, &r);
 	world_region_close(&w, &r);
+	longest(&w);
 	world_close(&w);
 }
 

@@ -186,13 +186,52 @@ static void copied(void **state)
 	end(&w, second);
 }
 
+/* FI_INJECT copies operands, not results: the result's buffer is in use until the peer answers. */
+static void awaits_results(void **state)
+{
+	static uint64_t operand = 1, result;
+	struct fi_ioc operands = {&operand, 1}, results = {&result, 1};
+	struct fi_rma_ioc at = {.count = 1};
+	struct fi_msg_atomic msg = {
+		.msg_iov = &operands,
+		.iov_count = 1,
+		.rma_iov = &at,
+		.rma_iov_count = 1,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+	};
+	struct fid_ep *second = NULL;
+	struct world_region r;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC});
+	world_region_open(&w, &r, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE);
+	world_barrier();
+	if (w.me == 0) {
+		second = second_endpoint(&w);
+		at.key = r.key;
+		msg.addr = w.peer;
+		stop_peer();
+		CHECK(fi_fetch_atomicmsg(w.ep, &msg, &results, NULL, 1, FI_INJECT));
+		assert_int_equal(fi_close(&w.ep->fid), -FI_EBUSY);
+		kill(world_child, SIGCONT);
+		world_close_ep(&w);
+		result = 1234;
+	}
+	world_barrier_progress(&w);
+	if (second)
+		CHECK(fi_close(&second->fid));
+	assert_int_equal(result, w.me == 0 ? 1234 : 0);
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(withdrawn),
-		cmocka_unit_test(withdrawn_by_the_last_one),
-		cmocka_unit_test(stopped),
-		cmocka_unit_test(copied),
+		cmocka_unit_test(withdrawn),      cmocka_unit_test(withdrawn_by_the_last_one),
+		cmocka_unit_test(stopped),        cmocka_unit_test(copied),
+		cmocka_unit_test(awaits_results),
 	};
 
 	world_begin();
