@@ -30,7 +30,10 @@
 #include "dispatch.h"
 #include "weft.h"
 
-/* Guards the list. Held while the helper thread waits for a worker's answer: the worker stays. */
+/*
+ * Guards the list. The helper thread holds it while it waits for a worker's answer, so that the
+ * worker is not freed.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Serialises starting and ending the thread; taken before `lock`. */
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
@@ -42,7 +45,7 @@ struct command {
 	const char *name;
 	/* @p params  text after the first comma, or "" */
 	void (*write)(const struct command *c, const char *params, struct weft_json *j);
-	enum weft_question_kind kind; /* of those for a worker */
+	enum weft_question_kind kind; /* for write_answer(); other commands query no worker */
 	enum weft_json_kind json;
 };
 
@@ -83,7 +86,7 @@ static void write_workers(const struct command *c, const char *params, struct we
 	pthread_mutex_unlock(&lock);
 }
 
-/* @return the worker whose id begins with @p id, if it is the only one. Under the lock. */
+/* The caller has `lock`. @return the worker whose id begins with @p id; NULL: none, or several */
 static struct weft_worker *find_worker(const char *id, size_t len)
 {
 	struct weft_worker *w, *found = NULL;
@@ -129,7 +132,7 @@ static void write_answer(const struct command *c, const char *params, struct wef
 	weft_json_text(j, "error", why);
 }
 
-/* A refusal is one text, any other answer a dictionary. */
+/* A part of the answer to a capture command: a refusal is one text, without a name. */
 static void on_part(const char *name, const char *text, uint64_t number, void *arg)
 {
 	struct weft_json *j = arg;
@@ -226,7 +229,7 @@ static bool is_allowed(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* A client that does not read its answers is disconnected. */
+/* @return false: the client is gone, or does not read its answers; it is to be disconnected */
 static bool reply_client(int fd, size_t len)
 {
 	return send(fd, server.out, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
@@ -377,7 +380,7 @@ static void forget_server(void)
 
 /* ------------------------------------------------------------------ workers */
 
-/* Called by the helper thread when a question for the worker is posted. */
+/* Called by the helper thread when a question is posted, and again until it is answered. */
 static void wake_worker(void *arg)
 {
 	struct weft_worker *w = arg;
@@ -386,7 +389,7 @@ static void wake_worker(void *arg)
 		weft_wait_nudge(w);
 		return;
 	}
-	/* Only a try: the lock's thread may wait for an application's lock, or answers itself. */
+	/* Only a try: the thread with the lock may wait for an application's lock, or answer. */
 	if (!weft_lock_try(&w->lock))
 		return;
 	if (!w->in_progress)
@@ -394,7 +397,6 @@ static void wake_worker(void *arg)
 	weft_worker_unlock_armed(w);
 }
 
-/* A worker with raw lanes answers on DPDK's telemetry socket. */
 static bool has_raw_lanes(const struct weft_worker *w)
 {
 	for (unsigned int i = 0; i < w->num_ifaces; i++)

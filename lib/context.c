@@ -67,7 +67,7 @@ static int job_key_check(const struct weft_conf *conf, bool has_key)
 	return 0;
 }
 
-/* Open the file of WEFT_KEYLOG, if one is set. Called with a job key only. */
+/* Open the file of WEFT_KEYLOG, if one is set. It is called only if there is a job key. */
 static int open_keylog(struct weft_conf *conf)
 {
 	char why[512];
@@ -89,8 +89,8 @@ static int open_keylog(struct weft_conf *conf)
 }
 
 /*
- * Find the key and set conf->lane.job_key, to be released by job_key_release(). Where frames are to
- * be sealed and can't be, it is an error: no frame is sent in clear instead.
+ * Find the key and set conf->lane.job_key, to be released by job_key_release(). If frames must be
+ * sealed and this is not possible, the call fails: no frame is sent in clear instead.
  * @param given  32 bytes, or NULL
  * @return 0, -ENOMEM, or another error, which has been logged
  */
@@ -222,7 +222,7 @@ static unsigned int num_usable(const struct weft_found *found)
 	return n;
 }
 
-/* Find the resources of the items, as a worker would: those of a fallback if there are no other. */
+/* As a worker does: a fallback item is queried only if the others have no network resource. */
 static void find_items(struct weft_context *ctx, const struct weft_lanes_item *items, int n)
 {
 	unsigned int usable = 0;
@@ -356,7 +356,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	}
 	ctx->tables = &weft_tables;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
-	/* Recursive: a lane closed under the lock ends requests, which release registrations. */
+	/* Recursive: closing an iface under the lock ends requests that release registrations. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ctx->lock, &attr);
@@ -427,10 +427,8 @@ void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsign
 
 /* ------------------------------------------------------------------ drivers of the build */
 
-/* The table of drivers: those of this build, and those that a program has added. */
-
 #if WEFT_HAVE_DPDK
-/* Weak: the library links without the driver's sources, and then has no raw lanes. */
+/* Weak: the library also links without the sources of drivers/dpdk, and then has no raw lanes. */
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
 extern const struct weft_lane_driver weft_udp_driver __attribute__((weak));
 #pragma weak weft_capture_messages

@@ -14,12 +14,12 @@
 /* ------------------------------------------------------------------ from a lane to a module */
 
 /*
- * Messages received from lanes. A whole eager tagged message (EAGER) goes to its module at once.
- * Any other message is validated and goes to its handler (the tables below). Wire-up messages go to
- * the connections.
+ * Messages received from lanes. An eager tagged message (EAGER, also behind EXT) goes to its module
+ * at once. Any other message is validated and goes to its handler (the tables below). Wire-up
+ * messages, and messages before the lane is up, go to wireup/.
  */
 
-/* Header length of the message behind EXT. */
+/* @return the header length of the message behind EXT; 0: @p id is not EXT */
 static inline size_t inner_header(const struct weft_msg_ep *me, uint8_t id, const void *data)
 {
 	const struct weft_wire_ext *x = data;
@@ -108,7 +108,6 @@ void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void
 	msg_recv(ep, lane, id, data, length);
 }
 
-/* The hot receive path: one load of the ep, one of its bits. */
 int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 		     size_t length, void *desc)
 {
@@ -138,7 +137,10 @@ unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct w
 	return weft_tag_recv_batch(ep->msg, lane_ep->index, msgs, num);
 }
 
-/* As recv_by_id(), which also reports what is malformed, for a payload that may change. */
+/*
+ * As recv_by_id(), for a payload that may change. It leaves a malformed message for recv_by_id(),
+ * which reports it.
+ */
 bool weft_worker_recv_in_place(struct weft_lane_ep *lane_ep, uint8_t id, const void *head,
 			       size_t head_len, const void *shared, size_t length)
 {
@@ -188,7 +190,7 @@ static bool is_am(uint8_t id, const void *data)
 	return id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_FRAG || id == WEFT_WIRE_AM_RTS;
 }
 
-/* The handler of EXT: calls the handler of the message behind it, with the fields of EXT. */
+/* The handler of EXT: passes the message behind it to its module, with the fields of EXT. */
 static void recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
 {
 	const struct weft_wire_ext *w = data;
@@ -198,7 +200,7 @@ static void recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
 
 	if (w->id == WEFT_WIRE_PUT)
 		weft_rma_recv_put_note(me, (const void *)(w + 1), payload, &x);
-	/* The ABORT of an active message, or of requested data, needs no field of EXT. */
+	/* ABORT of an active message, or of data that the receiver requested, needs no EXT. */
 	else if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
 		recv_abort(me, abort, payload);
 	else if (is_am(w->id, w + 1))

@@ -30,7 +30,7 @@ void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void
 /** The tables of this build. */
 extern const struct weft_tables weft_tables;
 
-/** Reports of the worker for its lanes' drivers (query.c). */
+/** The functions that report the worker's counters, lanes and endpoints (query.c). */
 struct weft_lane_report weft_worker_report(struct weft_worker *w);
 
 #endif /* WEFT_DISPATCH_H */

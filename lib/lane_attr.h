@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_attr.h
- * Attributes of an interface: features, limits, rates, counters, rights of registrations; settings
- * of drivers. A part of lane.h, which includes it.
+ * Attributes of an interface: features, limits, rates, counters, access rights of registrations.
+ * Settings of drivers. This file is a part of lane.h, which includes it.
  */
 #ifndef WEFT_LANE_ATTR_H
 #define WEFT_LANE_ATTR_H
@@ -15,25 +15,25 @@
 #define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
 #define WEFT_LANE_F_BCOPY (1ull << 1) /**< am_bcopy() */
 #define WEFT_LANE_F_ZCOPY (1ull << 2) /**< am_zcopy() */
-/** am_zcopy() needs registered memory; without the bit any memory does */
+/** am_zcopy() needs registered memory; without the bit it takes any memory */
 #define WEFT_LANE_F_ZCOPY_REG (1ull << 3)
-#define WEFT_LANE_F_TO_IFACE (1ull << 4) /**< connects to an iface address alone (bootable) */
-/** needs the remote lane_ep's address, exchanged by wire-up */
+#define WEFT_LANE_F_TO_IFACE (1ull << 4) /**< ep_connect(): needs the remote iface's address only */
+/** ep_connect_ep(): needs the remote lane_ep's address too, which wire-up exchanges */
 #define WEFT_LANE_F_TO_EP (1ull << 5)
 #define WEFT_LANE_F_GET (1ull << 6)      /**< get_zcopy(): native remote read */
 #define WEFT_LANE_F_PUT (1ull << 7)      /**< put_zcopy(): native remote write */
-#define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the worker it belongs to */
+#define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the iface's own worker */
 #define WEFT_LANE_F_AMO64 (1ull << 9)    /**< amo64(): native atomics on aligned 64-bit words */
 /**
  * An unreliable control channel: am_short() of wire-up messages only. It may lose or duplicate
- * messages, so wire-up repeats them and recognises duplicates. Never a lane of an endpoint. With
- * #WEFT_LANE_F_TO_IFACE.
+ * messages, so wire-up repeats them and recognises duplicates. It is never a lane of an endpoint.
+ * The iface also has #WEFT_LANE_F_TO_IFACE.
  */
 #define WEFT_LANE_F_CONTROL (1ull << 10)
 /** the user has set attr.bandwidth, attr.latency (WEFT_LANES); measurements do not replace them */
 #define WEFT_LANE_F_BW_SET (1ull << 11)
 #define WEFT_LANE_F_LAT_SET (1ull << 12)
-/** the driver copies every byte once at either end, with the CPU that calls it */
+/** the driver copies every byte of a message once at each end, with the CPU that calls it */
 #define WEFT_LANE_F_COPIES (1ull << 13)
 /**
  * only memory lies between the ends. The receiving CPU moves the bytes, attr.bandwidth is the rate
@@ -41,115 +41,119 @@
  */
 #define WEFT_LANE_F_MEMORY (1ull << 14)
 /**
- * reaches processes of its own host only, faster than any network. Peers with such a lane have no
- * other lanes, and messages are never striped over it and others
+ * reaches processes of its own host only, faster than any network. An endpoint with such a lane has
+ * no lanes of other kinds
  */
 #define WEFT_LANE_F_HOST (1ull << 15)
 /** get_zcopy() writes into any memory of the process: it need not be registered */
 #define WEFT_LANE_F_GET_ANY (1ull << 16)
 
 /*
- * Access that a registration allows in addition to reads by the lane's own sends. A key that is
- * sent to a peer allows only the access that its use needs.
+ * Access that a registration allows in addition to reads by the lane's own sends and puts. A key
+ * that is sent to a peer allows only the access that its use needs.
  */
-/** the lane's own gets and atomics write into it */
+/** the lane's own gets write into the memory */
 #define WEFT_LANE_ACCESS_LOCAL_WRITE (1u << 0)
-#define WEFT_LANE_ACCESS_REMOTE_READ (1u << 1) /**< peers with the key get_zcopy() from it */
-/** peers with the key put_zcopy() into it; with LOCAL_WRITE */
+#define WEFT_LANE_ACCESS_REMOTE_READ (1u << 1) /**< peers with the key read it: get_zcopy() */
+/** peers with the key write it: put_zcopy(). LOCAL_WRITE is set, too */
 #define WEFT_LANE_ACCESS_REMOTE_WRITE (1u << 2)
-/** peers with the key amo64() on it; with LOCAL_WRITE */
+/** peers with the key change it: amo64(). LOCAL_WRITE is set, too */
 #define WEFT_LANE_ACCESS_REMOTE_ATOMIC (1u << 3)
-/** what peers may do */
+/** all access of peers */
 #define WEFT_LANE_ACCESS_REMOTE                                         \
 	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
 	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
-#define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
+#define WEFT_LANE_ADDR_MAX 64 /**< most bytes of get_address(), and of ep_get_address() */
 
-/** Kind of an iface's link. It decides whether a link that is not up is worth a warning. */
+/** Kind of an iface's link. It decides whether a link that is not up causes a warning. */
 enum weft_lane_link {
 	/**
-	 * memory, or another process: up when the other side is there; causes no warning
+	 * memory, or another process: the link is up when that process is there. A missing link
+	 * causes no warning
 	 */
 	WEFT_LANE_LINK_PEER,
 	/**
-	 * an interface of the kernel or an RDMA device, started before: a warning at once
+	 * an interface of the kernel or an RDMA device, which the driver does not start. A missing
+	 * link causes a warning when the worker has opened the iface
 	 */
 	WEFT_LANE_LINK_HOST,
-	/** a NIC that the driver has started: no warning for #WEFT_LANE_LINK_WAIT_NS */
+	/** a NIC that the driver starts. The warning comes after #WEFT_LANE_LINK_WAIT_NS */
 	WEFT_LANE_LINK_NIC,
 };
-/** Time for which a #WEFT_LANE_LINK_NIC without link causes no warning. */
+/** Time after open() that a #WEFT_LANE_LINK_NIC has to get a link. */
 #define WEFT_LANE_LINK_WAIT_NS 5000000000ull
 
 /**
- * Attributes of an iface. They are fixed while it is open, except that bandwidth and bandwidth_from
- * may change with #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED (not with
- * #WEFT_LANE_F_BW_SET).
+ * Attributes of an iface. After open() the worker replaces numbers that the user has set in
+ * WEFT_LANES, and the cost of registrations if it has measured that. Then the attributes are fixed.
+ * Without #WEFT_LANE_F_BW_SET the driver may change bandwidth, bandwidth_from and bandwidth_known
+ * with #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED.
  */
 struct weft_lane_attr {
-	uint64_t features;
-	double bandwidth;     /**< nominal rate of payload, bytes/s */
-	double latency;       /**< one way, s, first estimate */
-	double send_overhead; /**< CPU per message, s */
-	double recv_overhead;
-	double reg_cost, reg_growth; /**< registration: s, s/byte; 0 where none is needed */
-	size_t max_short;            /**< header + payload of am_short() */
-	size_t max_bcopy;            /**< bytes that the pack callback of am_bcopy() may write */
-	size_t max_zcopy;            /**< header + payload of am_zcopy() */
-	size_t max_zcopy_hdr;        /**< header part of it */
+	uint64_t features;           /**< WEFT_LANE_F_* */
+	double bandwidth;            /**< nominal rate of payload, bytes/s */
+	double latency;              /**< one way, s; an estimate */
+	double send_overhead;        /**< CPU time of the sender for a message, s */
+	double recv_overhead;        /**< CPU time of the receiver for a message, s */
+	double reg_cost, reg_growth; /**< time of a registration: s, and s for each byte */
+	size_t max_short;            /**< most bytes of am_short(), header + payload */
+	size_t max_bcopy;     /**< most bytes that the pack callback of am_bcopy() may write */
+	size_t max_zcopy;     /**< most bytes of am_zcopy(), header + payload */
+	size_t max_zcopy_hdr; /**< most bytes of the header of am_zcopy() */
 	/** bytes of the shortest message that am_zcopy() sends faster than a copy; 0 = any */
 	size_t min_zcopy;
-	unsigned int max_iov; /**< entries of the iov of one am_zcopy() */
-	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
+	unsigned int max_iov; /**< most entries of the iov of one am_zcopy() */
+	/** a striped message is best cut at multiples of these bytes; 1 = any offset is as good */
 	size_t opt_align;
-	size_t frame_size; /**< largest frame on the wire, L2 header included, FCS not */
-	/** rate of get_zcopy(), bytes/s; 0 = bandwidth, or that of a copy for a lane in memory */
+	/** largest frame on the wire, L2 header included, FCS not; without frames as max_bcopy */
+	size_t frame_size;
+	/** rate of get_zcopy(), bytes/s; 0 = bandwidth, or the rate of a copy (F_MEMORY) */
 	double get_bandwidth;
-	size_t max_get;           /**< bytes of one get_zcopy() */
-	size_t max_put;           /**< bytes of one put_zcopy() */
-	unsigned int max_rma_iov; /**< entries of the iov of get_zcopy() and put_zcopy() */
+	size_t max_get;           /**< most bytes of one get_zcopy() */
+	size_t max_put;           /**< most bytes of one put_zcopy() */
+	unsigned int max_rma_iov; /**< most entries of the iov of one get_zcopy() or put_zcopy() */
 	/** bytes of ep_get_address(), <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP */
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
-	/** identity of the card/port: equal strings = the same hardware; NULL = the iface's own */
+	/** identity of the NIC's port: equal strings = the same hardware. NULL = not shared */
 	const char *device;
-	/** registration domain, which shares registrations; NULL = this iface registers nothing */
+	/** name of the domain that shares registrations; NULL = this iface registers nothing */
 	const char *domain;
 	enum weft_lane_link link;
 	/**
-	 * where bandwidth, latency and overheads come from, human-readable: "link speed", "copy
-	 * rate of this CPU". NULL = stated by the driver
+	 * text about the origin of bandwidth, latency and overheads: "link speed", "copy rate of
+	 * this CPU". NULL = stated by the driver
 	 */
 	const char *bandwidth_from, *latency_from, *overhead_from;
-	bool bandwidth_known; /**< from the link or the user, not an estimate or a copy rate */
+	bool bandwidth_known; /**< the link or the user states bandwidth; it is no estimate */
 };
 
 /** What a lane ep has measured of the path to its peer so far. */
 struct weft_lane_measured {
 	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
 	double latency;
-	double bandwidth; /**< payload, bytes/s; 0 = not measured, use the attribute */
+	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is valid */
 };
 
-/** Receives one counter of an iface from counters(). */
+/** Called by counters() for each counter of an iface. */
 typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg);
 
 /**
- * Reports of a worker about itself, for drivers that have a management interface. All optional
- * (NULL). A driver calls them on the worker's thread inside progress(), and not inside a callback.
+ * Functions that report about a worker, for drivers that have a management interface. All are
+ * optional (NULL). A driver calls them inside progress(), and not inside a callback.
  */
 struct weft_lane_report {
-	/** All counters of the worker, those of its lanes included. */
+	/** Pass all counters of the worker, those of its lanes included. */
 	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
 			 void *cb_arg);
-	/** What a counter of this name counts, weft_counter_help(); NULL = not known. */
+	/** @return what a counter of this name counts: weft_counter_help(); NULL = not known */
 	const char *(*help)(const char *name);
-	/** A line of text per endpoint. */
+	/** Pass a line of text for each endpoint. */
 	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	/** A line of text per iface, those of other drivers included. */
+	/** Pass a line of text for each iface, those of other drivers included. */
 	void (*lanes)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	/** Which protocol carries which sizes: one per set of endpoints, operation and range. */
+	/** Pass a line for each range of sizes of an operation: which protocol carries it. */
 	void (*thresholds)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
 	void *arg;
 };
@@ -158,7 +162,7 @@ struct weft_lane_report {
 struct weft_lane_counter {
 	const char *name; /**< '#' matches a number: "conn#.path#.rtt_ns" */
 	const char *help; /**< one sentence that begins with the unit */
-	bool level;       /**< a present value, which may fall */
+	bool level;       /**< it is a level, which may fall; false = a count */
 };
 
 /* ------------------------------------------------------------------ settings */
@@ -166,7 +170,7 @@ struct weft_lane_counter {
 /** Default of WEFT_UDP_PORT: the port that firewalls must let through. */
 #define WEFT_LANE_UDP_PORT 9338
 
-/** Settings of the configuration table for drivers. */
+/** Settings for drivers, from the configuration; core/config_table.c has defaults and help. */
 struct weft_lane_conf {
 	uint64_t peer_timeout_ns;    /**< WEFT_PEER_TIMEOUT */
 	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
@@ -174,8 +178,8 @@ struct weft_lane_conf {
 	unsigned int csum;           /**< enum weft_csum_mode */
 	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
 	size_t window;               /**< WEFT_WINDOW: bytes in flight; 0 = driver's default */
-	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
-	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
+	unsigned int paths;          /**< WEFT_PATHS: pairs of UDP ports per lane; 0 = auto */
+	size_t frame_size;           /**< WEFT_FRAME_SIZE: bytes; 0 = that of the port */
 	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
 	uint16_t udp_port;           /**< WEFT_UDP_PORT */
 	const char *capture;         /**< WEFT_CAPTURE, or NULL */
@@ -192,7 +196,7 @@ struct weft_lane_conf {
 	const uint8_t *job_key;
 	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
 	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
-	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 or UINT64_MAX = none */
+	/** WEFT_SEAL_REKEY: ns after which a key is replaced; 0 or UINT64_MAX = no limit of time */
 	uint64_t seal_rekey_ns;
 	/** WEFT_KEYLOG: descriptor, valid while the iface is open. NULL: keys are not logged */
 	const int *keylog;
@@ -200,7 +204,7 @@ struct weft_lane_conf {
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
 
-/** Congestion control of raw lanes, in the order of WEFT_CC's words: a line and a file for each. */
+/** Algorithms of congestion control for raw lanes, in the order of WEFT_CC's words. */
 #define WEFT_CC_LIST(X) \
 	X(FIXED, fixed) \
 	X(DELAY, delay)
@@ -221,10 +225,10 @@ enum weft_cc_number { WEFT_CC_AUTO, WEFT_CC_LIST(WEFT_CC_NUMBER) WEFT_CC_COUNT }
  * X(expression, "name", "help text.").
  */
 
-/** For a list inside a struct. */
+/** Argument X of a list, for the fields of a struct. */
 #define WEFT_COUNTER_FIELD(field, name, help) uint64_t field;
 
-/** For lists inside a table of struct weft_lane_counter, and its end. */
+/** Arguments X of lists, for a table of struct weft_lane_counter; and the table's last entry. */
 #define WEFT_COUNTER_HELP(field, name, help) {name, help, false},
 #define WEFT_LEVEL_HELP(value, name, help) {name, help, true},
 #define WEFT_COUNTER_HELP_END     \

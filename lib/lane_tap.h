@@ -24,20 +24,20 @@
 struct weft_lane_conf;
 struct weft_lane_tap;
 
-/** A lane whose messages may be shown. */
+/** Arguments of open(): an interface whose messages captures may record. */
 struct weft_lane_tap_open {
 	const char *name, *about;
 	uint64_t speed; /**< bit/s; 0 = not known */
 	const struct weft_platform *platform;
 	const struct weft_lane_conf *conf;
-	/** Start or stop making records. Any thread calls it, one at a time. */
+	/** Start or stop making records. Any thread, one at a time, calls it. */
 	void (*want)(void *arg, bool yes);
 	void *arg;
 };
 
 enum weft_lane_tap_way { WEFT_LANE_TAP_IN = 1, WEFT_LANE_TAP_OUT = 2 };
 
-/** A part of an answer: @p text, or @p number if that is NULL. A refusal has the name NULL. */
+/** Takes a part of an answer: @p text; if NULL, @p number. @p name is NULL for a refusal. */
 typedef void (*weft_lane_tap_answer_cb)(const char *name, const char *text, uint64_t number,
 					void *arg);
 
@@ -46,25 +46,26 @@ struct weft_lane_tap_ops {
 	struct weft_lane_tap *(*open)(const struct weft_lane_tap_open *params);
 	void (*close)(struct weft_lane_tap *tap);
 	/**
-	 * A record, in pieces. taken() then reports whether the lane accepted the message, and so
-	 * whether the record is valid. The worker's thread calls both.
-	 * @param now  the worker's time
+	 * Take a record, in pieces. taken() follows: @p yes means that the record is valid. A lane
+	 * may refuse a message, whose record is offered before the send. The worker's thread calls
+	 * both.
+	 * @param now  the worker's time, ns
 	 */
 	void (*offer)(struct weft_lane_tap *tap, enum weft_lane_tap_way way,
 		      const struct iovec *iov, unsigned int num, uint64_t now);
 	void (*taken)(struct weft_lane_tap *tap, bool yes);
-	/** A connection over the lane has failed, for this reason. */
+	/** Record that a connection of the interface has failed, and why. */
 	void (*failed)(struct weft_lane_tap *tap, const char *reason);
-	/** Execute a capture command of weft-info; "" reports the state. Any thread. */
+	/** Execute a capture command of weft-info; "" reports the state. Any thread may call it. */
 	void (*command)(const char *words, weft_lane_tap_answer_cb cb, void *arg);
-	/** weft_recorder_write(). Any thread. */
+	/** weft_recorder_write(). Any thread may call it. */
 	int (*record)(const char *reason, char *text, size_t text_len);
 };
 
-/** The capture writer: drivers/dpdk/capture/capture.c. Only lib/context.c refers to it. */
+/** The capture writer (drivers/dpdk/capture/capture.c). In lib/, only context.c uses it. */
 extern const struct weft_lane_tap_ops weft_capture_messages;
 
-/** Base of a tap. */
+/** Base of a tap, by which the capture writer records the messages of one interface. */
 struct weft_lane_tap {
 	const struct weft_lane_tap_ops *ops;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners: a thread that sends the worker's address to TCP clients. And weft_ep_connect_to(): a
- * call in another thread fetches the address from a listener, and the worker creates the endpoint
- * in its next progress call.
+ * A listener is a thread that sends the worker's address to TCP clients. For weft_ep_connect_to()
+ * another thread fetches the address from a listener, and the worker creates the endpoint in its
+ * next progress call.
  */
 
 #include <endian.h>
@@ -43,12 +43,12 @@ struct weft_listener {
 	uint16_t port;
 	char host[NI_MAXHOST];
 	bool has_key;
-	struct weft_hello_reply other_version; /* the reply without an address */
+	struct weft_hello_reply other_version; /* reply to a client that gets no address */
 	size_t length;
 	uint8_t reply[];
 };
 
-/* @return the key for one exchange, in memory for keys; NULL: there is no memory or randomness */
+/* @return the keys for one exchange, in memory for secrets; NULL: no memory or no randomness */
 static struct weft_greeting_key *greeting_key(const struct weft_context *ctx)
 {
 	struct weft_greeting_key *k = weft_secret_alloc(sizeof(*k));
@@ -102,7 +102,7 @@ static void judge_request(const struct weft_listener *l, const uint8_t *request,
 				: "its reply cannot be sealed: no memory, or libcrypto fails");
 }
 
-/* A greeting of another version than the listener's. */
+/* Write why a client whose greeting has another version than the listener's is refused. */
 static void explain_version(const struct weft_listener *l, uint32_t version, char *why, size_t size)
 {
 	bool keys = version == WEFT_HELLO_VERSION || version == WEFT_HELLO_SEALED;
@@ -173,7 +173,7 @@ static void log_failure(struct weft_worker *w, const char *host, unsigned int po
 			host ? host : "all addresses", port, remedy);
 }
 
-/* The reply, with the worker's address, which does not change. */
+/* Allocate a listener and write its reply: the worker's address does not change. */
 static struct weft_listener *listener_alloc(struct weft_worker *w)
 {
 	bool has_key = w->ctx->conf->lane.job_key != NULL;
@@ -265,7 +265,7 @@ void weft_listener_destroy(struct weft_listener *l)
 	weft_worker_unlock(l->worker);
 	n = write(l->stop, &one, sizeof(one)); /* a counter of 0 has room */
 	(void)n;
-	pthread_join(l->thread, NULL); /* its calls never block, except poll() */
+	pthread_join(l->thread, NULL); /* takes no time: its only blocking call is poll() */
 	weft_tcp_server_close(l->server);
 	close(l->stop);
 	free(l);
@@ -293,11 +293,11 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 /* ------------------------------------------------------------------ connects */
 
 #define HOST_MAX 255u
-/* Time past a connect's end until the worker ends it: its thread resolves or has not begun. */
+/* The worker ends a connect this long after its limit: its thread resolves, or has not begun. */
 #define LATE_NS 200000000u
 
 struct connect {
-	/* used by the thread; by the worker when `done` is set */
+	/* used by the thread, and by the worker when `done` is set; host and port do not change */
 	char host[HOST_MAX + 1];
 	struct weft_tcp_connect tcp;
 	struct weft_greeting_key *key; /* NULL = without a job key */
@@ -310,11 +310,11 @@ struct connect {
 	bool begun, done;
 	/* used by the worker only */
 	TAILQ_ENTRY(connect) entry;
-	uint64_t deadline; /* the platform's time */
+	uint64_t deadline; /* ns, the platform's clock */
 	struct weft_connect_params params;
 };
 
-/* The worker has one while it has connects. */
+/* A worker has this struct while it has connects. */
 struct weft_connects {
 	TAILQ_HEAD(connect_list, connect) list; /* in the order of deadlines */
 	atomic_uint done;                       /* results that the worker has not taken */
@@ -342,7 +342,7 @@ static int end_abandoned(void *arg)
 	return is ? -ECANCELED : 0;
 }
 
-/* The listener has a job key and the client none, or reverse, or another one. */
+/* Fail because the two ends do not have the same job key. */
 static int fail_key(struct weft_tcp_connect *t, const char *what)
 {
 	return weft_tcp_fail(t, -EACCES, "%s port %u %s: give both ends the same WEFT_JOB_KEY",
@@ -379,7 +379,7 @@ static int check_reply(struct connect *c, const struct weft_hello_reply *r)
 	return 0;
 }
 
-/* Replace the sealed address by its text. On success it comes from an end with the job key. */
+/* Replace the sealed address by the plain one. Success proves that its sender has the job key. */
 static int open_address(struct connect *c)
 {
 	size_t length = c->length - WEFT_GREETING_OVERHEAD;
@@ -531,7 +531,7 @@ static void report(struct weft_worker *w, const struct connect *c,
 	p->connect_cb(w, rc < 0 ? NULL : ep, rc, why, p->connect_arg);
 }
 
-/* End a connect before its thread has ended. */
+/* End a connect without its result; its thread may still run. */
 static void abandon(struct weft_worker *w, struct connect *c, int status, const char *what)
 {
 	struct weft_connect_params p = c->params;
@@ -620,7 +620,7 @@ static void insert(struct weft_connects *all, struct connect *c)
 static struct connect *connect_alloc(struct weft_worker *w, const struct weft_connect_params *p)
 {
 	uint64_t timeout = w->ctx->conf->lane.connect_timeout_ns;
-	/* s; a longer wait counts as a week, so that no time overflows */
+	/* ns; more than a week counts as a week (604800 s), so that no time overflows */
 	uint64_t wait = p->wait > 604800 ? 604800 * (uint64_t)WEFT_TCP_SECOND
 			: p->wait > 0    ? (uint64_t)(p->wait * 1e9)
 					 : 0;
@@ -629,7 +629,7 @@ static struct connect *connect_alloc(struct weft_worker *w, const struct weft_co
 
 	if (!c)
 		return NULL;
-	/* A copy, since the thread of an abandoned connect may outlive the context. */
+	/* A copy of the job key: the thread of an abandoned connect may outlive the context. */
 	if (w->ctx->conf->lane.job_key) {
 		c->key = greeting_key(w->ctx);
 		if (!c->key) {

@@ -6,10 +6,11 @@
  *	client -> listener  struct weft_hello
  *	client <- listener  struct weft_hello_reply, then `length` bytes: the packed worker address
  *
- * With a job key, version WEFT_HELLO_SEALED, the messages of base/tcp.h follow: behind
- * weft_hello the request, and behind weft_hello_reply the answer, whose text is the address.
+ * With a job key, version WEFT_HELLO_SEALED, the messages of struct weft_greeting_ops (base/tcp.h)
+ * follow: behind weft_hello the request, and behind weft_hello_reply the answer, whose text is the
+ * address.
  *
- * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of
+ * All numbers are little-endian. A client that sends no weft_hello gets no byte. A listener of
  * another version, and one that refuses a request, sends its own version and no address.
  *
  * A listener is a thread with the packed address; the worker takes no part. A connect runs in a
@@ -27,7 +28,7 @@ struct weft_worker;
 
 #define WEFT_HELLO_MAGIC 0x54464557u /**< "WEFT" */
 #define WEFT_HELLO_VERSION 1u
-#define WEFT_HELLO_SEALED 2u          /**< the version of both ends with a job key */
+#define WEFT_HELLO_SEALED 2u          /**< version of an end with a job key */
 #define WEFT_HELLO_ADDRESS_MAX 16384u /**< bytes that a client accepts; WEFT_ADDRESS_MAX is less */
 
 struct weft_hello {
@@ -38,19 +39,20 @@ struct weft_hello_reply {
 	uint32_t magic, version, length;
 };
 
-/** Report the connects that have ended or are late. Progress; locked. @return number of them */
+/** Report connects that have ended or are late. The worker is locked. @return their number */
 unsigned int weft_connects_progress(struct weft_worker *w);
 
 /**
- * Before the worker sleeps; locked. @param[in,out] due  lowered to the first deadline
+ * Called before a worker with connects sleeps. The worker is locked.
+ * @param[in,out] due  lowered to the first deadline
  * @return true: a result waits
  */
 bool weft_connects_ready(struct weft_worker *w, uint64_t *due);
 
-/** The worker is destroyed: end all with -ECANCELED. Locked. */
+/** End all connects with -ECANCELED, when the worker is destroyed. The worker is locked. */
 void weft_connects_cancel(struct weft_worker *w);
 
-/** The worker is destroyed: end its listeners. Not locked. */
+/** Destroy all listeners of the worker. */
 void weft_listeners_end(struct weft_worker *w);
 
 #endif /* WEFT_LISTEN_INTERNAL_H */
