@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries of a worker's interfaces and counters; calls of weft.h that need the tables of protocols
- * and modules; reports to drivers; help of counters.
+ * Queries of a worker's interfaces and counters; weft_plan_read(), which needs the table of
+ * protocols; reports to drivers; help of counters.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void fill_link_info(struct weft_worker *w, unsigned int index, struct wef
 
 	info->up = iface->ops->link_up(iface);
 	info->up_after = l->up_after;
-	/* The next progress call will store this: the link has come up since the last one. */
+	/* The link has come up since the last progress call: the next one will store this time. */
 	if (info->up && !l->seen)
 		info->up_after =
 			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;
@@ -124,7 +124,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 #define SEARCHES(X) \
 	X(w->conns->looks, "wireup.looks", "Entries checked to find a connection or a peer.")
 
-/* Help of the counters of the connection layer and the registration cache; a NULL name ends it. */
+/* Help of the counters of the connection layer and the registration cache. */
 /* clang-format off */
 static const struct weft_lane_counter worker_counter_help[] = {
 	WEFT_WORKER_COUNTERS(WEFT_COUNTER_HELP)
@@ -237,7 +237,7 @@ static void report_endpoints(void *arg, void (*cb)(const char *text, void *arg),
 			tx += ep->lane_info[i].tx_bytes;
 			rx += ep->lane_info[i].rx_bytes;
 		}
-		/* The name is cut: DPDK's telemetry has 127 bytes, for the numbers, too. */
+		/* The name is cut: in DPDK's telemetry the whole text must fit 127 bytes. */
 		snprintf(text, sizeof(text),
 			 "to %.20s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
 			 " bytes sent, %" PRIu64 " received",
@@ -266,7 +266,7 @@ static void report_lanes(void *arg, void (*cb)(const char *text, void *arg), voi
 	}
 }
 
-/* Protocols of one operation by size, as far as they have been computed. */
+/* Report the protocol of each range of sizes. No text if the operation was not used yet. */
 static void report_select(const struct weft_ep_config *config, unsigned int set, enum weft_op op,
 			  void (*cb)(const char *text, void *arg), void *cb_arg)
 {
@@ -290,7 +290,9 @@ static void report_select(const struct weft_ep_config *config, unsigned int set,
 /* A choice is reported if it takes this factor times the time of the model's choice, or more. */
 #define COSTLY 1.2
 
-/* The protocol that carries this length, and its time in us; NULL = none does. */
+/*
+ * The protocol for @p length bytes, and in @p us its time in us; NULL = no protocol carries them.
+ */
 static const struct weft_proto *costed(const struct weft_model *m,
 				       const struct weft_proto_select *sel,
 				       const struct weft_proto_key *key, size_t length, double *us)
@@ -305,8 +307,8 @@ static const struct weft_proto *costed(const struct weft_model *m,
 }
 
 /*
- * Report that the user's threshold makes sends of @p length bytes slower than the model's own
- * choice would. @p model: the model with its own threshold in place of the user's
+ * Report that the user's threshold makes sends of @p length bytes slower than the model's choice by
+ * COSTLY or more. @p model  the model, which decides in place of the user's threshold @p value
  */
 static void report_cost(const struct weft_ep_config *config, unsigned int set,
 			const struct weft_model *model, size_t value, size_t length,
@@ -332,7 +334,7 @@ static void report_cost(const struct weft_ep_config *config, unsigned int set,
 	cb(text, cb_arg);
 }
 
-/* Report costs for the mean length of the worker's sends, in each class of lengths. */
+/* If the user has set the threshold, report its cost for the mean send of each class of lengths. */
 static void report_costs(const struct weft_worker *w, const struct weft_ep_config *config,
 			 unsigned int set, void (*cb)(const char *text, void *arg), void *cb_arg)
 {
@@ -413,7 +415,7 @@ static const struct weft_lane_counter *find_help(const struct weft_lane_counter 
 	return NULL;
 }
 
-/* Counters of an interface, whose name may have dots: "dpdk:0000:00:05.0.rx.frames". */
+/* Find the counter of an interface, whose name may have dots: "dpdk:0000:00:05.0.rx.frames". */
 static const struct weft_lane_counter *find_in_driver(const char *name, size_t driver_len)
 {
 	const struct weft_lane_driver **drivers = weft_drivers_list();

@@ -26,7 +26,9 @@
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 
-/* The first sleep, if a lane cannot wake the worker. */
+/*
+ * The first sleep if a lane cannot wake the worker, ns. The next ones double, to WEFT_WAIT_SLEEP.
+ */
 #define SLEEP_MIN_NS 50000u
 /* The maximum number of waits that skip polling after polls without result. */
 #define SPIN_SKIP_MAX 64u
@@ -99,7 +101,7 @@ static void init_left(struct weft_wait *wait)
 	pthread_mutex_init(&wait->left_lock, NULL);
 }
 
-/* Create the state of a worker that waits, at its first wait. Worker locked. */
+/* Create the state of a worker that waits, at the first call that needs it. Worker locked. */
 static int wait_open(struct weft_worker *w)
 {
 	struct weft_wait *wait;
@@ -199,7 +201,10 @@ static void disarm_ifaces(struct weft_worker *w)
 	wait->armed_ifaces = 0;
 }
 
-/* Sleep, or with @p timeout 0 only look. @return 1: only the timer is readable; 0; or an error */
+/*
+ * Sleep until a descriptor is readable, or with @p timeout 0 only check. @return 1: only the timer
+ * is readable; 0: another descriptor, or none; or an error
+ */
 static int wait_events(const struct weft_wait *wait, int timeout)
 {
 	struct epoll_event ev[2];
@@ -213,14 +218,14 @@ void weft_wait_disarm(struct weft_worker *w)
 	struct weft_wait *wait = w->wait;
 
 	/*
-	 * Check again: since the timer expired, the thread may have waited for a core. A frame of
-	 * that time does not show that a wake-up was lost.
+	 * Check again: since the timer expired, the thread may have waited for a core. A frame that
+	 * arrived in that time does not show that a wake-up was lost.
 	 */
 	wait->by_timer = wait->by_timer && wait_events(wait, 0) == 1;
 	wait->others =
 		w->multi && (wait->sleepers > 0 || !pthread_equal(wait->armer, pthread_self()));
 	if (!wait->others)
-		wait->roused = false; /* the thread roused itself, and is awake now */
+		wait->roused = false; /* no other thread sleeps, and this one is awake */
 	w->armed = false;
 	disarm_ifaces(w);
 }
@@ -241,7 +246,7 @@ static void empty_event(struct weft_wait *wait)
 	wait->roused = false;
 }
 
-/* Has there been a signal, or another thread's call, since the last time? */
+/* Has a signal, or a call that roused sleepers, come since the last check? */
 static bool take_signal(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
@@ -256,7 +261,7 @@ static bool take_signal(struct weft_worker *w)
 	return found;
 }
 
-/* @return 0 with @p due, or -EBUSY */
+/* Arm the lanes. @p due is lowered to the time of their next work. @return 0; -EBUSY: work now */
 static int arm_ifaces(struct weft_worker *w, uint64_t now, uint64_t *due)
 {
 	struct weft_wait *wait = w->wait;
@@ -318,7 +323,7 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
 
 /*
  * Arm the lanes and the timer before the thread sleeps. The worker is locked, and not armed yet.
- * @p due: the caller's own deadline.
+ * @param due  the caller's own deadline
  * @return 0: armed; -EBUSY: progress has work; -EALREADY: a signal, or another thread, requests
  * progress; or another error
  */
@@ -357,7 +362,7 @@ static int arm_lanes(struct weft_worker *w, uint64_t due)
 	return 0;
 }
 
-/* Lanes without a descriptor are polled by the timer: they are no evidence. */
+/* Do all lanes wake the worker? Events of a lane that the timer polls show no lost wake-up. */
 static bool all_wake(const struct weft_worker *w)
 {
 	for (unsigned int i = 0; i < w->num_ifaces; i++)
@@ -465,7 +470,7 @@ static void learn_spin(struct weft_worker *w, bool found)
 
 /*
  * Poll for a short time. Polling finds nothing if peers share the core or are far away, so each
- * failure lets more of the following waits skip it. @return events
+ * failure lets more of the following waits skip it. @return number of events handled
  */
 static unsigned int spin_for(struct weft_worker *w, uint64_t until)
 {
@@ -510,7 +515,10 @@ static void leave_sleepers(struct weft_wait *wait)
 	pthread_mutex_unlock(&wait->left_lock);
 }
 
-/* Wait until the last sleeper of the wake-up with this number has left. Not locked. */
+/*
+ * Wait until the last sleeper of the wake-up with this number has left, but not beyond @p until and
+ * LEAVING_MAX_NS. Worker not locked.
+ */
 static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
@@ -530,8 +538,9 @@ static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until
 }
 
 /*
- * @return 0: awake again; -EAGAIN: roused threads were leaving, try again; -EALREADY or -EINTR:
- *   report it to the caller; -EBUSY: did not sleep; or another error
+ * @return 0: awake again; -EAGAIN: roused threads were leaving, try again; -EALREADY: signalled,
+ *   roused, or another thread has handled events; -EINTR; -EBUSY: progress has work; or another
+ *   error
  */
 static int sleep_until(struct weft_worker *w, uint64_t until)
 {
@@ -626,7 +635,7 @@ int weft_wait(struct weft_worker *w, int status, struct weft_request **req,
 		rc = weft_worker_wait(w, -1);
 		if (rc == -EDEADLK || rc == -EBUSY)
 			return rc;
-		if (rc < 0) /* without descriptors and memory the worker is polled */
+		if (rc < 0) /* no descriptor or no memory: poll the worker */
 			weft_worker_progress(w);
 	}
 	weft_request_free(*req);
@@ -636,7 +645,7 @@ int weft_wait(struct weft_worker *w, int status, struct weft_request **req,
 
 /* ------------------------------------------------------------------ heartbeat */
 
-/* A worker whose lock is taken is checked again after this part of its interval. */
+/* A worker whose lock is taken is checked again after its interval divided by this. */
 #define BEAT_AGAIN 4u
 
 static struct {
@@ -644,7 +653,7 @@ static struct {
 	pthread_mutex_t lock;
 	/* Serialises starting and ending the thread; taken before `lock`. */
 	pthread_mutex_t life;
-	pthread_cond_t changed; /* by the monotonic clock */
+	pthread_cond_t changed; /* the list has changed; timeouts are of the monotonic clock */
 	LIST_HEAD(, weft_worker) workers;
 	pthread_t thread;
 } heartbeat = {
@@ -653,20 +662,20 @@ static struct {
 	.workers = LIST_HEAD_INITIALIZER(heartbeat.workers),
 };
 
-/* @return ns until the worker is checked again */
+/* Send the worker's heartbeat if it is due. @return ns until the worker is checked again */
 static uint64_t beat(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
 	uint64_t every = w->ctx->conf->heartbeat_ns, now, since;
 
-	/* The owner is inside a call: it makes progress, or will soon. */
+	/* The owner is inside a call, so it makes progress now or soon. */
 	if (!weft_lock_try(&w->lock))
 		return every / BEAT_AGAIN;
 	now = platform->now(platform->arg);
 	since = now > w->now ? now - w->now : 0;
 	/*
-	 * A thread that sleeps in weft_worker_wait() needs no heartbeat: frames of the peer wake
-	 * it, and it answers them itself.
+	 * A worker that is armed needs no heartbeat: frames of the peer wake its thread, which
+	 * answers them.
 	 */
 	if (since >= every && !w->armed && !w->destroying) {
 		for (unsigned int i = 0; i < w->num_ifaces; i++)

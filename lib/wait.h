@@ -5,8 +5,8 @@
  *
  * A worker that waits has one epoll descriptor, which contains
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
- *  - a timer, set to the earliest time that a lane's arm() or wire-up has requested, or to the next
- *    poll of lanes that cannot wake the worker,
+ *  - a timer, set to the earliest of: the times that lanes' arm() and the connections request, the
+ *    next poll of lanes that cannot wake the worker, and the caller's own deadline,
  *  - an eventfd for weft_worker_signal() and other threads' calls.
  *
  * States: *awake*, *armed*. weft_worker_arm() first checks for signals, callbacks that are due, and
@@ -23,17 +23,21 @@
  *  - Roused sleepers leave one after the other, and the descriptor stays readable until then.
  *    Another thread that is about to sleep first waits until the last of them has left (`left`). It
  *    would otherwise find the same wake-up again, and keep the core that they need.
- * The last sleeper that leaves empties the eventfd, and so does arm() when no thread sleeps. So no
- * thread can take the event from another thread that is about to wake.
+ *
+ * The last roused sleeper that leaves empties the eventfd, and so does arm() when no thread sleeps.
+ * So no thread can take the event from another thread that is about to wake.
  */
 #ifndef WEFT_LIB_WAIT_H
 #define WEFT_LIB_WAIT_H
 
 #include "core/worker.h"
 
-/** A progress call begins while the worker is armed: disarm the lanes. Locked. */
+/** Disarm the lanes of an armed worker, when a progress call begins. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
-/** A progress call that began with an armed worker has found events of its lanes. Locked. */
+/**
+ * A progress call that began with an armed worker has found events of its lanes. They count as a
+ * lost wake-up if only the timer woke the thread. Locked.
+ */
 void weft_wait_found(struct weft_worker *w);
 /** A progress call that began with an armed worker ends, after @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);

@@ -19,14 +19,14 @@
  *
  * Conventions, valid for every call unless its description differs:
  *  - **Errors** are negative errno values; weft_strerror() has their texts. A missing pointer is
- *    -EINVAL. The calls of every message do not check for it: weft_tag_*(),
- *    weft_worker_progress(); weft_ep_query_proto() does not, either. Nothing that arrives from the
- *    wire or the environment aborts the process.
+ *    -EINVAL. Some calls do not check for it: weft_tag_*(), weft_worker_progress(),
+ *    weft_request_query(), weft_ep_query_proto(). Nothing that arrives from the wire or the
+ *    environment aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done: no callback is invoked and no
- *    request exists. They return a negative error when the operation was not started; it has then
- *    changed nothing. They return #WEFT_INPROGRESS when the operation goes on; `*req`, if wanted,
- *    is then its request. The callback runs in a later call, never before this call has returned,
- *    even if the operation fails in the call.
+ *    request exists. They return a negative error when the operation was not started; the call has
+ *    then changed nothing. They return #WEFT_INPROGRESS when the operation goes on; `*req`, if
+ *    wanted, is then its request. The callback runs in a later call, never before this call has
+ *    returned, even if the operation fails in the call.
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). The library takes fields beyond that size as zero.
  *    Zero always means the default, so later versions can add fields.
@@ -65,7 +65,7 @@
  * where designated initialisers stand in the order of the members.
  */
 #ifdef __cplusplus
-/** Makes a struct's name usable as an expression. */
+/** C++ accepts this type in an expression, but not the words `struct NAME`. */
 template <typename T> struct weft_type {
 	typedef T type;
 };
@@ -78,7 +78,7 @@ extern "C" {
 /** A non-blocking operation goes on; its callback comes, or weft_request_test() reports its end. */
 #define WEFT_INPROGRESS 1
 
-/** Every bit of a tag counts. */
+/** Mask of a receive: every bit of the tag must match. */
 #define WEFT_TAG_MASK_FULL UINT64_MAX
 
 /**
@@ -125,7 +125,8 @@ enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEB
  * Receives a line of the log, of a level that is written.
  *
  * @param source  worker or endpoint in brackets, or "" for the process
- * @param text    the sentence, printable, without time and line feed. Both texts end with the call
+ * @param text    the sentence, printable, without time and line feed. Both texts are valid during
+ *   the call
  * @return true: the application handled the line; false: the library writes it too
  *
  * Any thread of the process calls it, several at a time, perhaps with a worker's lock held. So the
@@ -135,7 +136,8 @@ typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const
 			    void *arg);
 
 /**
- * Set the process's log callback, or remove it (NULL). No other thread uses Weft in the meantime.
+ * Set the process's log callback, or remove it (NULL). No other thread may use Weft during the
+ * call.
  */
 WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 
@@ -146,7 +148,7 @@ WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
  *
  * @param reason    a sentence for the file's comment
  * @param text      out: the name of the file (WEFT_RECORDER_FILE), or the reason of the error
- * @param text_len  its size, bytes
+ * @param text_len  size of @p text, bytes
  * @return 0; -ENOENT: there is no raw lane, WEFT_RECORDER=off, or the build has no recorder;
  *   -EBUSY: another thread writes a file; or the error of the file
  */
@@ -158,11 +160,11 @@ WEFT_API int weft_recorder_write(const char *reason, char *text, size_t text_len
  * Read the configuration. The sources, by rising precedence: the default, `/etc/weft.conf`, the
  * user's `weft.conf` in XDG_CONFIG_HOME or `~/.config`, the file of `WEFT_CONFIG`, the environment
  * (`WEFT_*`), weft_config_modify(). weft-config(7) describes the files. An unknown variable causes
- * a warning with the nearest known name; a file that other users can write is not read, which also
- * causes a warning.
+ * a warning with the nearest known name. So does one of the first two files that cannot be used,
+ * for example because other users can write it.
  *
  * @param[out] config  to be released with weft_config_release()
- * @return 0, -ENOMEM, or -EINVAL when a variable is malformed or the file of `WEFT_CONFIG` can't be
+ * @return 0, -ENOMEM, or -EINVAL when a value is malformed or the file of `WEFT_CONFIG` can't be
  *   used (the log names the variable, or file and line, and the expected form)
  */
 WEFT_API int weft_config_read(struct weft_config **config);
@@ -190,7 +192,7 @@ WEFT_API int weft_config_origin(const struct weft_config *config, const char *na
 #define WEFT_CONFIG_PRINT_F_HELP 1u    /**< with type, unit, default and help of each option */
 #define WEFT_CONFIG_PRINT_F_CHANGED 2u /**< only options that differ from their default */
 #define WEFT_CONFIG_PRINT_F_ORIGIN 4u  /**< with the source of each value, as a comment */
-#define WEFT_CONFIG_PRINT_F_ALL 8u /**< also options for tests, which are no variables of users */
+#define WEFT_CONFIG_PRINT_F_ALL 8u     /**< also options for tests that have their default */
 
 /**
  * Print options as `NAME=value` lines that a shell or a configuration file can contain. Without
@@ -217,12 +219,13 @@ WEFT_API void weft_config_release(struct weft_config *config);
 struct weft_context_params {
 	size_t size;
 	uint64_t features;                /**< WEFT_FEATURE_*; 0 = WEFT_FEATURE_TAG */
-	const struct weft_config *config; /**< copied; NULL = read from the environment */
+	const struct weft_config *config; /**< copied; NULL = as weft_config_read() reads it */
 	/** shown in logs and to peers; copied; NULL = program name and pid */
 	const char *name;
 	/**
 	 * 32 random bytes that all processes of a job share: lanes seal their frames with them
-	 * (doc/sealing.md). Copied. NULL = from the file of WEFT_JOB_KEY
+	 * (doc/sealing.md). Copied. NULL = from the file of WEFT_JOB_KEY. Not used with
+	 * WEFT_SEAL=off
 	 */
 	const void *job_key;
 };
@@ -231,9 +234,10 @@ struct weft_context_params {
  * Create a context, and read the configuration if none is given. A lane driver looks for its
  * resources when the first worker uses its lanes, or when weft_context_query() is called.
  *
- * Raw-DPDK lanes need the EAL. If the application has initialised it, it is used as it is.
- * Otherwise the library initialises it from `WEFT_EAL_ARGS`. The calling thread keeps its CPU
- * affinity, whatever cores the EAL assigns to its own threads.
+ * Raw-DPDK lanes need the EAL. If the application has initialised the EAL, it is used as it is.
+ * Otherwise the library initialises it from `WEFT_EAL_ARGS` when a driver looks for its ports.
+ * The thread in which this happens keeps its CPU affinity, whatever cores the EAL's own threads
+ * get.
  * @param params  NULL = defaults
  * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable), -EACCES (other users may
  *   use the file of WEFT_JOB_KEY), -EPERM (WEFT_JOB_KEY is in the environment of a program with
@@ -253,7 +257,7 @@ struct weft_context_attr {
 	size_t size;
 	uint64_t features;
 	const char *name;           /**< of struct weft_context_params; the context owns it */
-	unsigned int num_resources; /**< interfaces that a worker could open; not the loopback */
+	unsigned int num_resources; /**< usable resources of the drivers in WEFT_LANES */
 };
 
 /**
@@ -270,7 +274,7 @@ WEFT_API void weft_context_print_config(const struct weft_context *ctx, FILE *ou
 /* ------------------------------------------------------------------ worker */
 
 enum weft_thread_mode {
-	WEFT_THREAD_SINGLE = 0, /**< one thread at a time; the library takes no lock */
+	WEFT_THREAD_SINGLE = 0, /**< one thread at a time; no lock, except with WEFT_HEARTBEAT */
 	WEFT_THREAD_MULTI = 1,  /**< any thread; every call takes the worker's lock */
 };
 
@@ -278,8 +282,8 @@ struct weft_worker_params {
 	size_t size;
 	enum weft_thread_mode thread_mode;
 	/**
-	 * Which lanes, as in `WEFT_LANES` (see weft(7)); NULL = the context's configuration.
-	 * Several workers in one process need different ports, or a port that can steer to queues.
+	 * Which lanes, as in `WEFT_LANES` (see weft(7)); NULL = the context's configuration. Raw
+	 * lanes of several workers need different ports, or a port that can steer to queues.
 	 */
 	const char *lanes;
 	/**
@@ -313,12 +317,13 @@ struct weft_worker_params {
 
 /**
  * Create a worker and open its interfaces.
- * @return 0; -ENODEV when no lane at all could be opened, fewer than WEFT_MIN_LANES, or the driver
- *   of a lane requested by name did not start; -EINVAL for a malformed lane list; -EBUSY when a
- *   port is taken by another worker and cannot steer; -EPERM when a lane requested by name does not
- *   seal its frames, and a job key is set (WEFT_SEAL_ALLOW); another error of the driver if a lane
- *   requested by name cannot be opened (the log has the reason); -EAGAIN with WEFT_HEARTBEAT, when
- *   its thread cannot be started; -ENOMEM; the error of the system's random numbers
+ * @return 0; -ENODEV when no lane at all could be opened, fewer lanes to other hosts than
+ *   WEFT_MIN_LANES requires, or the driver of a lane requested by name did not start; -EINVAL for a
+ *   malformed lane list; -EBUSY when a port is taken by another worker and cannot steer; -EPERM
+ *   when a lane requested by name does not seal its frames, and a job key is set (WEFT_SEAL_ALLOW);
+ *   another error of the driver if a lane requested by name cannot be opened (the log has the
+ *   reason); -EAGAIN with WEFT_HEARTBEAT, when its thread cannot be started; -ENOMEM; the error of
+ *   the system's random numbers
  */
 WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
 				struct weft_worker **worker);
@@ -340,8 +345,9 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
 
 /**
- * Send the frames that wait for further messages: operations with #WEFT_OP_F_MORE, and operations
- * without #WEFT_WORKER_F_SEND_NOW. The call receives nothing and invokes no callback.
+ * Send the frames that wait for further messages: those of operations with #WEFT_OP_F_MORE or
+ * #WEFT_OP_F_POLLED, and of a worker without #WEFT_WORKER_F_SEND_NOW. The call receives nothing and
+ * invokes no callback.
  */
 WEFT_API void weft_worker_kick(struct weft_worker *worker);
 
@@ -396,7 +402,8 @@ WEFT_API void weft_worker_signal(struct weft_worker *worker);
 /**
  * The worker's address, which the application carries to peers by any means. It has at most 2 KiB
  * for 8 interfaces, contains no pointers, is independent of byte order, and is versioned.
- * @param[out] address  release with weft_worker_release_address() @return 0, -ENOMEM
+ * @param[out] address  release with weft_worker_release_address()
+ * @return 0, -ENOMEM
  */
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
 /** Free an address of weft_worker_get_address(). NULL is allowed. */
@@ -450,7 +457,7 @@ struct weft_iface_info {
 	double reg_cost, reg_growth;         /**< registration: s, s/byte */
 	size_t max_short, max_bcopy, max_zcopy;
 	unsigned int max_iov;
-	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
+	size_t frame_size; /**< bytes of the largest frame (L2 header included, FCS not) */
 	uint64_t features; /**< WEFT_LANE_F_* of lib/lane_attr.h */
 	/** where these numbers come from, as text */
 	const char *bandwidth_from, *latency_from, *overhead_from;
@@ -524,7 +531,7 @@ struct weft_ep_params {
 WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params,
 			    struct weft_ep **ep);
 
-/* Members of struct weft_ep_modify_params that are valid; the others stay as they are. */
+/* What weft_ep_modify() changes; the rest of the endpoint's parameters stays as it is. */
 #define WEFT_EP_MODIFY_F_ERR_CB (1u << 0)    /**< err_cb and err_arg */
 #define WEFT_EP_MODIFY_F_USER_DATA (1u << 1) /**< user_data */
 
@@ -537,8 +544,8 @@ struct weft_ep_modify_params {
 };
 
 /**
- * Change what weft_ep_create() sets, of an endpoint of the application. An endpoint that accept_cb
- * of struct weft_worker_params reports has no error callback and no user data before this call.
+ * Change the error callback and the user data of an endpoint that the application owns. An endpoint
+ * that accept_cb of struct weft_worker_params reports has neither before this call.
  * @return 0; -EINVAL unknown fields, or an endpoint that the application does not own; the status
  *   of an endpoint that has failed: its user data is changed, and the error callback of this call
  *   does not run

@@ -32,8 +32,8 @@ enum weft_dt_class {
 
 /**
  * Callbacks of a generic datatype. Each operation has a state of its own. pack() and unpack() may
- * be called with any offsets, in any order. pack() may be called again for the same bytes. So they
- * must have no side effect on the operation.
+ * be called with any offsets, in any order. pack() may be called again for the same bytes. So the
+ * result of a call must not depend on earlier calls.
  *
  * They run in the middle of an operation and must not call into the library. Calls that would
  * start, end or progress an operation are refused, with a log line: they return -EBUSY and do
@@ -89,7 +89,10 @@ struct weft_completion {
 	int status;
 	/** tag receives: the sender's full tag; weft_am_recv_data(): the id of the message */
 	uint64_t tag;
-	/** receives: true length of the message, even if truncated. Sends: bytes sent */
+	/**
+	 * receives: true length of the message, even if truncated; 0 if no message was matched.
+	 * Sends: bytes sent; 0 after an error
+	 */
 	size_t length;
 	/**
 	 * receives: endpoint that the message came from; NULL if it has been closed since, or if
@@ -118,7 +121,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  * -EINVAL.
  */
 
-/** never complete in the call: always a request and a callback */
+/** the call never returns 0: an operation that is done at once ends at the next progress */
 #define WEFT_OP_F_FORCE_REQUEST 0x100u
 /**
  * Puts, and atomics without result: done only when they are visible in the peer's memory. Tagged
@@ -144,7 +147,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  * an additional copy only if no lane takes the bytes in the call.
  */
 #define WEFT_OP_F_INJECT 0x2000u
-/** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_F_SEND_NOW */
+/** messages, puts, gets, atomics: another operation follows soon, see #WEFT_WORKER_F_SEND_NOW */
 #define WEFT_OP_F_MORE 0x4000u
 /**
  * messages, puts, gets, atomics: a call of weft_worker_progress() or weft_worker_kick() follows
@@ -156,7 +159,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 
 /**
  * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.
- * Flags that the operation does not support are -EINVAL.
+ * The call returns -EINVAL for flags that the operation does not support.
  */
 struct weft_op_params {
 	size_t size;
@@ -197,11 +200,12 @@ WEFT_API void weft_request_free(struct weft_request *req);
  * Cancel an operation that is not matched yet.
  *  - A posted receive that is not matched yet ends with -ECANCELED. Its callback runs inside this
  *    call. A send of which no byte has been sent ends likewise.
- *  - A rendezvous send that waits for its receive is withdrawn. If no receive had matched it, it
- *    ends later with -ECANCELED, and no receive will match it. Otherwise it goes on as without the
- *    call.
- * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
- *   cancelled; -EALREADY when it is complete (weft_request_test() has its status)
+ *  - A tagged rendezvous send that waits for its receive is withdrawn. If no receive had matched
+ *    it, it ends later with -ECANCELED, and no receive will match it. Otherwise it goes on as
+ *    without the call. An active message that was announced cannot be withdrawn.
+ * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way, about to complete, or of a
+ *   kind that cannot be cancelled; -EALREADY when it is complete (weft_request_test() has its
+ *   status)
  */
 WEFT_API int weft_request_cancel(struct weft_request *req);
 
@@ -262,9 +266,9 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  *
  * A message that has arrived stays matchable after its endpoint has failed or closed, until a
  * receive takes it. A receive that names a source also matches messages of earlier endpoints to the
- * same worker. It ends with its endpoint when nothing matches. A receive by #WEFT_OP_F_SOURCE_ID
- * needs no endpoint and does not end with one: the application cancels it when no more messages can
- * arrive.
+ * same worker. If no message matches, it ends with an error when its endpoint ends. A receive by
+ * #WEFT_OP_F_SOURCE_ID needs no endpoint and does not end with one: the application cancels it when
+ * no more messages can arrive.
  * @param source  only messages of the worker that this endpoint is connected to; NULL = of any
  * @return also -EINVAL: #WEFT_OP_F_SOURCE_ID together with a source, or #WEFT_OP_F_SOURCE_CHANNEL
  *   without a source or source id; the error of a source that has failed, if no message matches
@@ -333,8 +337,8 @@ struct weft_am_msg {
  * when it is requested.
  * @return 0: the message is consumed; data that was not received is dropped, and the send succeeds.
  *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
- *   weft_am_recv_data(). A negative error (above -4096): done, and the send of a message with
- *   #WEFT_AM_F_RNDV ends with it
+ *   weft_am_recv_data(); as 0 if `desc` is NULL. A negative error (above -4096): done, and the send
+ *   of a message with #WEFT_AM_F_RNDV ends with it
  */
 typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg);
 
@@ -353,7 +357,7 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 					void *arg, unsigned int flags);
 
 /**
- * Never by rendezvous. The message ends with -EMSGSIZE if it is longer than the longest eager
+ * Send without rendezvous. The message ends with -EMSGSIZE if it is longer than the longest eager
  * message (see WEFT_MULTI_EAGER_LIMIT), or than the credit that the peer can grant. The peer grants
  * this endpoint WEFT_EAGER_CREDIT bytes, or less if it has many peers. Up to three quarters of them
  * are always available in the end.
@@ -364,7 +368,7 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
  * payload.
  */
 #define WEFT_AM_SEND_F_EAGER 1u
-#define WEFT_AM_SEND_F_RNDV 2u /**< always by rendezvous, even without data */
+#define WEFT_AM_SEND_F_RNDV 2u /**< send by rendezvous, even if there is no data */
 
 struct weft_am_send_params {
 	size_t size;
@@ -401,7 +405,7 @@ WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *
 /**
  * Release a message that a handler has kept. A message with #WEFT_AM_F_RNDV is dropped, and its
  * send succeeds.
- * @return 0, or -EINVAL when it was used up inside its handler
+ * @return 0; -EINVAL when it was used up inside its handler; -EBUSY in a callback of a datatype
  */
 WEFT_API int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc);
 

@@ -27,11 +27,11 @@ struct weft_plan;
 /**
  * Read a profile, an INI file: sections `[lane NAME]` and `[model]`; weft-info(1) describes the
  * keys.
- * @param config  settings where the file has none; NULL = the environment's
- * @param in      read to its end
- * @param name    of the file, for error messages
- * @param why     gets an error message with file and line
- * @return 0; -EINVAL: the file is malformed, or the environment's settings are; -EIO; -ENOMEM
+ * @param config  settings that the file lacks; NULL = as weft_config_read() reads them
+ * @param in      the file, read to its end
+ * @param name    name of the file, for error messages
+ * @param why     gets an error message, with the line if one is at fault
+ * @return 0; -EINVAL: the file is malformed, or the settings are; -EIO; -ENOMEM
  */
 WEFT_API int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
 			    struct weft_plan **plan, char *why, size_t why_len);
@@ -48,14 +48,15 @@ enum weft_plan_format {
 };
 
 /**
- * Print which protocol and which lanes carry which sizes. @return 0, or -EOPNOTSUPP after an error
- * message: there is no protocol for the operation, or lanes are missing
+ * Print which protocol and which lanes carry which sizes.
+ * @return 0; -EOPNOTSUPP, with the reason in @p out: there is no protocol for the operation, or
+ *   lanes are missing; -EINVAL
  */
 WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			     enum weft_plan_format format);
 /**
- * Print for every protocol how long @p length bytes take, term by term. @return as
- * weft_plan_print(); -EOPNOTSUPP also if no protocol carries @p length bytes
+ * Print for every protocol of the operation how long @p length bytes take, term by term.
+ * @return as weft_plan_print(); -EOPNOTSUPP also if no protocol carries @p length bytes
  */
 WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			       size_t length);

@@ -18,15 +18,15 @@ extern "C" {
 
 /* ------------------------------------------------------------------ memory */
 
-/* What peers that hold the remote key may do with it. */
+/* Operations on the memory that are allowed to peers that have its remote key. */
 #define WEFT_MEM_F_REMOTE_READ 1u   /**< weft_get() */
 #define WEFT_MEM_F_REMOTE_WRITE 2u  /**< weft_put() */
 #define WEFT_MEM_F_REMOTE_ATOMIC 4u /**< weft_atomic() */
 /**
- * The application chooses weft_mem_key(). For protocols in which peers know keys before they
- * communicate. Other keys are random, and a peer without the key has no access. A connected peer
- * can guess a chosen key. Operations by such keys go by messages on every lane, so a key may be
- * used again for other memory after weft_mem_deregister().
+ * The application chooses weft_mem_key(): some protocols need keys that peers can derive. Other
+ * keys are random, and a peer without the key has no access. A connected peer can guess a chosen
+ * key. Operations by a chosen key go by messages on every lane, so the key may be used again for
+ * other memory after weft_mem_deregister().
  */
 #define WEFT_MEM_F_KEY 8u
 
@@ -34,8 +34,8 @@ struct weft_mem_params {
 	size_t size;
 	unsigned int flags; /**< WEFT_MEM_F_*; 0 = no access by peers */
 	/**
-	 * #WEFT_MEM_F_KEY: not 0, and of no other memory of the context. Keys with different low
-	 * bits are found fastest.
+	 * The chosen key, with #WEFT_MEM_F_KEY: not 0, and not that of other memory of the context.
+	 * Keys with different low bits are found fastest.
 	 */
 	uint64_t key;
 };
@@ -43,10 +43,10 @@ struct weft_mem_params {
 /**
  * Register memory: for zero-copy sends with every lane driver that needs it, and for access by
  * peers. The memory must stay mapped until weft_mem_deregister().
- * @return 0, -EINVAL (empty range, unknown flags, a key without rights), -EEXIST (a key that other
- *   memory has), -EOPNOTSUPP (rights that the context's features do not use), -ENOMEM (also for a
- *   chosen key: other keys have the same low bits; choose another key), or the driver's error (the
- *   log names the driver and the reason)
+ * @return 0, -EINVAL (empty range, unknown flags, a chosen key that is 0 or without rights),
+ *   -EEXIST (a key that other memory has), -EOPNOTSUPP (rights for which the context lacks the
+ *   feature), -ENOMEM (also for a chosen key: other keys have the same low bits; choose another
+ *   key), or the driver's error (the log names the driver and the reason)
  */
 WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 			       const struct weft_mem_params *params, struct weft_mem **mem);
@@ -56,8 +56,9 @@ WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t l
  * done: peers get -EKEYREJECTED, and the memory is not accessed any more. One exception: a lane may
  * still read bytes that it is sending straight from the memory. Keys for native access by NICs
  * (RoCE) stop working when the call returns 0; after -EBUSY they still work.
+ * @param mem  NULL is allowed
  * @return 0, or -EBUSY while operations use the memory, replies to peers' gets included: make
- *   progress and call again. NULL is allowed.
+ *   progress and call again
  */
 WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 
@@ -65,9 +66,9 @@ WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 
 /**
  * Pack what a peer needs to access the memory: its 64-bit key (weft_mem_key()), length, rights, and
- * the keys for native access by lanes of the workers that exist now. At most 2 KiB; no pointers
- * inside. Any process that has the blob and an endpoint can use the memory, so carry the blob over
- * trusted channels only.
+ * the keys for native access by lanes of the workers that exist now (of 64 at most: operations on
+ * others go by messages). A blob has at most 2 KiB and contains no pointers. Any process that
+ * has the blob and an endpoint can use the memory, so carry the blob over trusted channels only.
  * @param[out] blob  release with weft_rkey_release_blob()
  * @return 0; -EACCES when the memory was registered without rights for peers; -EINVAL; -ENOMEM
  */
@@ -174,7 +175,7 @@ enum weft_atomic_op {
 	WEFT_ATOMIC_XOR = 3,
 	WEFT_ATOMIC_SWAP = 4,
 	WEFT_ATOMIC_CSWAP = 5, /**< store `operand` if the value equals `compare` */
-	/* With a type only. */
+	/* The operations from here on need a `type`. */
 	WEFT_ATOMIC_MIN = 6,
 	WEFT_ATOMIC_MAX = 7,
 	WEFT_ATOMIC_PROD = 8,
@@ -219,8 +220,8 @@ struct weft_atomic_params {
 	 * ignored, and those below are used. `result` has room for all elements.
 	 */
 	enum weft_atomic_type type;
-	size_t count;         /**< elements, one after the other; > 0 */
-	const void *operands; /**< `count` of them; must live until the operation ends */
+	size_t count;         /**< number of elements, which are contiguous; > 0 */
+	const void *operands; /**< one for each element; must live until the operation ends */
 	const void *compares; /**< CSWAP operations and MSWAP: like `operands` */
 };
 

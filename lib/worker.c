@@ -58,8 +58,8 @@ static bool is_named(const struct weft_lane_iface *iface, const char *resource)
 }
 
 /*
- * Is the resource open? Its interface may have been opened by this name, or have this name although
- * it was opened by another one: a port by that of its device.
+ * Is the resource open? Its interface may have been opened by this name, or by another name of the
+ * same resource: a port, for example, by the name of its device.
  */
 static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver,
 		    const char *resource)
@@ -83,7 +83,9 @@ static void left_out(struct weft_worker *w, const struct weft_lane_driver *drive
 	weft_rails_missing(w, name, why);
 }
 
-/* Message records for captures of lanes whose frames these do not see; not of the loopback. */
+/*
+ * Let captures record the messages of a lane whose driver captures no frames; not the loopback's.
+ */
 static void open_tap(struct weft_worker *w, struct weft_lane_iface *iface)
 {
 	const struct weft_lane_tap_ops *ops = weft_drivers_tap();
@@ -183,13 +185,16 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	open_tap(w, iface);
 	weft_iface_link_init(w, w->num_ifaces - 1);
 	weft_mem_iface_opened(w->ctx, iface);
-	/* Without the control channel, peers can still reach the worker over other lanes. */
+	/*
+	 * An error is ignored: without the control channel, peers reach the worker over other
+	 * lanes.
+	 */
 	if (driver->control && !is_open(w, driver->control, resource))
 		open_iface(w, driver->control, resource, options, NULL, WEFT_LOG_WARN);
 	return 0;
 }
 
-/* "driver:*": open every usable resource, those with this value of "inside". */
+/* "driver:*": open every usable resource whose `inside` has this value. */
 static void open_all(struct weft_worker *w, const struct weft_lanes_item *item, bool inside)
 {
 	struct weft_found *found = weft_context_find(w->ctx, item->driver);
@@ -217,9 +222,9 @@ static bool has_rail(const struct weft_worker *w)
 }
 
 /*
- * Open the items with '*', in three steps. Drivers that are a fallback are opened only if the
- * worker has no lane to other hosts so far. Resources inside the host (found->list[].inside) are
- * opened only if the worker has no lane at all.
+ * Open the items with '*', in three steps: usual drivers, fallback drivers if the worker has no
+ * lane to other hosts so far, and resources inside the host (found->list[].inside) if the worker
+ * has no lane at all.
  */
 static void open_wildcards(struct weft_worker *w, const struct weft_lanes_item *items, int n)
 {
@@ -402,7 +407,7 @@ static void worker_free(struct weft_worker *w)
 		close_last(w);
 	LIST_REMOVE(w, entry);
 	pthread_mutex_unlock(&ctx->lock);
-	weft_msg_worker_fini(w); /* the lanes used its requests until now */
+	weft_msg_worker_fini(w); /* after the lanes, which use the worker's requests */
 	free(w->ep_table);
 	weft_texts_free(&w->texts);
 	free(w);
@@ -449,8 +454,8 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 }
 
 /*
- * Close all endpoints. Each peer is notified once, and the call does not wait. Requests end and
- * their callbacks run; lanes deliver nothing any more.
+ * Close all endpoints. Each connected peer is notified once, and the call does not wait. Requests
+ * end and their callbacks run. Lanes deliver no messages from now on.
  */
 static void close_endpoints(struct weft_worker *w)
 {
@@ -484,8 +489,8 @@ void weft_worker_destroy(struct weft_worker *w)
 		weft_worker_unlock(w);
 		return;
 	}
-	weft_heartbeat_remove(w); /* its thread never waits for our lock */
-	weft_answers_remove(w);   /* nor does this thread */
+	weft_heartbeat_remove(w); /* the heartbeat's thread never waits for the worker's lock */
+	weft_answers_remove(w);   /* nor does the thread that answers weft-info */
 	close_endpoints(w);
 	weft_listeners_end(w);
 	if (w->conns)
@@ -503,7 +508,7 @@ void weft_worker_destroy(struct weft_worker *w)
  */
 #define LATE_NS 200000u
 
-/* Count a late progress call, after @p ns. @p work: its lanes had messages or acknowledgements. */
+/* Count a progress call @p ns after the one before. @p work: its lanes had events. */
 static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t ns, bool work)
 {
 	w->count.late++;
@@ -515,7 +520,7 @@ static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t
 unsigned int weft_worker_progress(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
-	/* Lanes are opened before the first call and closed after the last one. */
+	/* The number is constant: no lane is opened or closed while progress can be called. */
 	const unsigned int num = w->num_ifaces;
 	unsigned int i, n = 0;
 	bool armed;
@@ -649,7 +654,7 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	f->req = req;
 	f->left = 1;
 	LIST_FOREACH(ep, &w->eps, entry) {
-		/* Failed ones were reported. The close of an endpoint flushes it. */
+		/* The failure was reported before; a close flushes its endpoint. */
 		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
 			continue;
 		f->left++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages: handlers, sends, retained data, the end of the state of a worker and of an
- * endpoint; received messages in order.
+ * Active messages: handlers, sends, retained data, hooks for the end of a worker and of an
+ * endpoint, and the delivery of received messages in order.
  */
 
 #include <errno.h>
@@ -73,7 +73,7 @@ static const struct weft_request_ops send_ops = {
 	.check = weft_send_check,
 };
 
-/* The header belongs to the caller: a message that is sent later has a copy of it. */
+/* A send that outlives its call copies the header, because the caller may reuse the memory. */
 static int copy_header(struct weft_request *req)
 {
 	struct weft_req_am *am = &req->send.am;
@@ -106,7 +106,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, cons
 					    .header = a->header,
 					    .header_length = (uint16_t)a->header_length};
 	rc = weft_send_data(req, params, buffer, count, false);
-	/* Whether it is sent at once is known later: the header is copied, which is cheap. */
+	/* The send cannot begin in this call, so it needs a copy of the header. */
 	if (rc == 0 && (!me->up || !TAILQ_EMPTY(&me->pending)))
 		rc = copy_header(req);
 	if (rc) {
@@ -127,7 +127,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, cons
 	rc = weft_tx_start(req);
 	/*
 	 * Without memory for a copy of the header the send is undone. A message that has begun is
-	 * not undone, and needs no copy: its first piece, which has the header, is sent.
+	 * not undone. It needs no copy: its first piece, which contains the header, has been sent.
 	 */
 	if (rc == WEFT_INPROGRESS && (req->flags & WEFT_REQ_PENDING) && !req->send.am.copy &&
 	    copy_header(req) && weft_tx_undo(req))
@@ -167,7 +167,7 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *am, const
 
 /* ------------------------------------------------------------------ retained data */
 
-/* Free the message's credit. */
+/* The message is consumed: its credit is free for another message of the peer. */
 static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
 {
 	if (!me->failed)
@@ -195,12 +195,12 @@ static void am_keep(struct weft_am_data *d)
 		weft_credit_kept(d->me);
 }
 
-/* The handler, or the user of the retained data, is done with it. */
+/* The application has received or released the message's data. */
 static void data_consumed(struct weft_am_data *d)
 {
 	d->consumed = true;
 	if (d->calling)
-		return; /* after_call() frees it */
+		return; /* after_call() frees the message */
 	if (d->kept) {
 		LIST_REMOVE(d, link);
 		LIST_REMOVE(d, own_link);
@@ -277,7 +277,10 @@ int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, voi
 
 /* ------------------------------------------------------------------ ends */
 
-/* Hook: the user has closed the endpoint, so the data of retained messages will not be received. */
+/*
+ * Hook: the user has closed the endpoint. Retained messages whose data is still at the peer are
+ * refused: their sends end with -ECONNRESET.
+ */
 static void am_closing(struct weft_msg_ep *me)
 {
 	struct weft_am_data *d;
@@ -319,7 +322,7 @@ static void worker_stop(struct weft_msg_worker *mw)
 	mw->am = NULL;
 }
 
-/* Messages that are out of order or incomplete are dropped. */
+/* Hook: the endpoint has failed. Messages that are out of order or incomplete are dropped. */
 static void am_fail(struct weft_msg_ep *me)
 {
 	struct weft_table_node *node;
@@ -351,13 +354,12 @@ const struct weft_module weft_am_module = {
 /* ------------------------------------------------------------------ received messages */
 
 /*
- * Active messages as they come. A message in sequence goes to its handler from the lane's buffer. A
+ * A message that arrives whole and in sequence goes to its handler from the lane's buffer. A
  * message that is out of order, or comes in pieces, is copied and waits until it is complete and in
- * sequence. A message to an id without a handler is dropped and counted. Its sender gets success,
- * as from a handler that ignores it.
+ * sequence. A message to an id without a handler is dropped and counted, and its send succeeds.
  *
- * Data that a handler may retain is copied before the call (its address must not change after it),
- * to memory of its size: no lane's buffer is ever retained.
+ * Data that a handler may retain is copied before the handler is called, because its address must
+ * not change afterwards. So no lane's buffer is ever retained.
  */
 
 static const struct weft_am_handler *find_handler(const struct weft_msg_worker *mw, uint16_t id)
@@ -391,7 +393,7 @@ struct am {
 	uint16_t id, header_length;
 	const uint8_t *header, *payload;
 	uint64_t length;
-	size_t room; /* bytes of header and payload to be stored here */
+	size_t room; /* bytes of header and payload that a copy stores; rendezvous: of the header */
 	bool rndv;
 	struct weft_ext ext;
 	struct weft_rndv_offer offer;
@@ -399,7 +401,7 @@ struct am {
 
 static const struct weft_ext no_ext;
 
-/* Allocate a message with a copy of the data, or (@p a's payload is NULL) without its data. */
+/* Allocate a message. Header and payload are copied unless their pointers in @p a are NULL. */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {
 	struct weft_am_data *d = am_of(me) ? malloc(sizeof(*d) + a->room) : NULL;
@@ -464,7 +466,7 @@ static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_a
 		weft_credit_give(me, a->rndv ? 0 : a->length);
 }
 
-/* @param d  an existing copy, or NULL */
+/* Call the message's handler. @param d  the copy of a message that has waited, or NULL */
 static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	const struct weft_am_handler *h = find_handler(me->mw, a->id);
@@ -497,7 +499,7 @@ static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_a
 		msg.data = a->payload;
 		rc = h->cb(me->mw->worker, &msg, h->arg);
 		if (rc == WEFT_INPROGRESS)
-			/* it could not be retained: there was no descriptor */
+			/* the handler cannot retain a message without a descriptor */
 			me->mw->count.am_not_kept++;
 		if (!me->failed)
 			weft_credit_give(me, a->length);
@@ -551,7 +553,7 @@ static void drain_ahead(struct weft_msg_ep *me)
 	}
 }
 
-/* May the message begin? */
+/* May this message, or its first piece, be accepted? Books its credit. A duplicate is counted. */
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	if (am_waiting(me, seq)) {
@@ -626,7 +628,7 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 			return d;
 		/*
 		 * A piece of an aborted message is dropped silently. Any other piece that comes
-		 * here contradicts earlier pieces of its message.
+		 * here is surplus, or contradicts earlier pieces of its message.
 		 */
 		if (!d->error)
 			me->mw->count.mismatch++;

@@ -31,22 +31,24 @@
  *	[model]
  *	bcopy_bw = 8GBs
  *
- * Every error names the file, the line and the expected input.
+ * An error message names the file, the line if one is at fault, and what is wrong or expected.
  */
 
 #define LINE_LEN 512
 
-/* Default of am_max, bytes: a frame of 1500 bytes without its headers; a receive buffer of RoCE. */
+/*
+ * Default of am_max, bytes. dpdk: frames of an MTU of 1500 without headers; roce: a receive buffer.
+ */
 #define AM_MAX_DPDK 1426
 #define AM_MAX_ROCE 8320
-/* Inline sends of a verbs queue pair. */
+/* Bytes that a verbs queue pair sends inline. */
 #define SHORT_MAX_ROCE 220
 #define OVERHEAD_DEFAULT 75e-9
 
 /* A lane as the file describes it. */
 struct lane {
 	unsigned int line; /* line of the section's heading */
-	uint32_t seen;     /* bit per key */
+	uint32_t seen;     /* bit i: the section has keys[i] */
 	bool roce, get, put;
 	double bandwidth, latency, overhead, reg_cost, reg_growth;
 	size_t am_max;
@@ -57,7 +59,7 @@ struct parser {
 	const char *name;
 	unsigned int line;
 	struct weft_plan *plan;
-	struct weft_conf conf; /* [model] is parsed by the table of options */
+	struct weft_conf conf; /* values of [model], which are options of the configuration */
 	struct lane lanes[WEFT_MODEL_LANES];
 	unsigned int num;
 	enum { NOWHERE, IN_LANE, IN_MODEL } section;
@@ -94,8 +96,8 @@ enum kind { WORD, RATE, TIME, PER_BYTE, BYTES, YES_NO, NAME };
 struct key {
 	const char *name;
 	enum kind kind;
-	size_t offset; /* in struct lane; NAME: in struct weft_plan_lane */
-	size_t size;   /* NAME: room */
+	size_t offset; /* of the member in struct lane; NAME: in struct weft_plan_lane */
+	size_t size;   /* of the member, bytes; NAME only */
 	double min, max;
 	const char *expected;
 };
@@ -339,7 +341,7 @@ static int line(struct parser *p, char *s)
 {
 	char *eq;
 
-	/* Comments are on their own line, or behind a blank. */
+	/* A comment begins the line, or follows a blank. */
 	for (eq = s; *eq; eq++) {
 		if ((*eq == '#' || *eq == ';') && (eq == s || isspace((unsigned char)eq[-1]))) {
 			*eq = '\0';
@@ -369,7 +371,7 @@ static int lines(struct parser *p)
 
 	while (fgets(buf, sizeof(buf), p->in)) {
 		p->line++;
-		/* A NUL would hide the rest of its line. */
+		/* A NUL hides the rest of its line and the line feed: refused like a long line. */
 		if (!strchr(buf, '\n') && !feof(p->in))
 			return fail(p, "expected text lines of at most %d characters",
 				    LINE_LEN - 2);
@@ -458,7 +460,7 @@ static int finish(struct parser *p)
 	return 0;
 }
 
-/* The initial values of [model]: the settings that apply where it has none. */
+/* The values of the keys that [model] lacks: those of the configuration. */
 static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 {
 	*to = (struct weft_conf){
@@ -519,7 +521,7 @@ const char *weft_op_name(enum weft_op op)
 
 int weft_op_find(const char *name)
 {
-	/* Names that users, and weft-perf, use. */
+	/* Names of fetching atomics that users, and weft-perf's tests, have. */
 	if (name && (strcmp(name, "fadd") == 0 || strcmp(name, "cswap") == 0))
 		return WEFT_OP_AMO_FETCH;
 	for (size_t i = 0; name && i < NUM_NAMES; i++)
@@ -639,7 +641,7 @@ int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **out)
 	return 0;
 }
 
-/* Tables of the operations and buffers that programs commonly use. */
+/* Print a table for each operation, for the buffers that it usually has. */
 static void print_all(const struct weft_plan *plan, FILE *out)
 {
 	for (unsigned int op = 0; op < WEFT_OP_LAST; op++) {

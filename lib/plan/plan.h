@@ -23,20 +23,23 @@ struct weft_plan_lane {
 	char driver[16];
 	char device[64];
 	char domain[32];
-	char why[160]; /* the reason for this lane; "" = from a profile */
+	char why[160]; /* why the endpoint has this lane; "" = the lane is from a profile */
 };
 
 struct weft_plan {
 	char title[128]; /* origin of the lanes */
 	struct weft_model model;
 	struct weft_plan_lane lanes[WEFT_MODEL_LANES];
-	bool measured;             /* the copy bandwidth was measured here */
-	struct weft_texts reasons; /* why protocols can carry nothing */
+	bool measured;             /* the copy bandwidth is this host's, measured, not configured */
+	struct weft_texts reasons; /* weft_proto_info.why of protocols that can carry no size */
 };
 
 struct weft_ep;
 
-/** weft_ep_events.settled(): WEFT_PROTO_INFO prints what the endpoint will use. */
+/**
+ * weft_ep_events.settled(): with WEFT_PROTO_INFO, log the protocols that the endpoint will use by
+ * size. Endpoints with equal lanes share one output.
+ */
 void weft_plan_settled(struct weft_ep *ep);
 
 /** weft_plan_read() with the given protocols. */

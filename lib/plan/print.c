@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ texts */
 
-/* A size as text: "4096", "256 KiB", "inf". @return buf */
+/* A size as text: "1500", "256 KiB"; SIZE_MAX: "inf". @return buf */
 static const char *size_text(size_t size, char *buf, size_t len)
 {
 	static const char *const units[] = {"", " KiB", " MiB", " GiB"};
@@ -28,7 +28,7 @@ static const char *size_text(size_t size, char *buf, size_t len)
 	return buf;
 }
 
-/* A size with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
+/* A size with all digits: "256 KiB (262144 bytes)"; SIZE_MAX: "no size". @return buf */
 static const char *bytes_text(size_t size, char *buf, size_t len)
 {
 	char text[32];
@@ -99,9 +99,7 @@ static void shares_text(const struct weft_plan *plan, const struct weft_curve *c
 
 /* ------------------------------------------------------------------ explanation */
 
-/* The origin of every number of a plan: protocol, stage, term. */
-
-/* "12.5 us + 0.08 ns/B" */
+/* A cost line as text: "12.5 us + 0.08 ns/B". @return buf */
 static const char *linear_text(struct weft_linear f, char *buf, size_t size)
 {
 	char c[32];
@@ -126,7 +124,7 @@ static const struct weft_piece *piece_at(const struct weft_curve *cv, size_t x)
 
 /* ------------------------------------------------------------------ the tree */
 
-/* The part of a term that belongs to a piece. */
+/* The cost line of a term: that of a message in one fragment, or of a round (proto/proto.h). */
 static struct weft_linear part(const struct weft_term *t, int pace)
 {
 	return t->round && pace == WEFT_PACE_ONE ? t->one : t->f;
@@ -372,7 +370,7 @@ static void rule(FILE *out, int columns)
 	fputs("+\n", out);
 }
 
-/* A row. The lanes column takes as many lines as it needs, cut behind a "+" if possible. */
+/* Print a row. The lanes take as many lines as needed; a line ends behind " + " if possible. */
 static void row(FILE *out, const char *size, const char *proto, const char *desc, const char *lanes)
 {
 	do {
@@ -520,7 +518,7 @@ static void csv_threshold(const struct weft_plan *plan, FILE *out, const struct 
 	struct weft_thresh t;
 
 	if (!rndv) {
-		/* No lane has native reads: there is no such line to cross. */
+		/* No lane supports this kind of rendezvous, so no lines cross. */
 		bool fixed = m->conf.rndv_thresh != WEFT_CONF_AUTO &&
 			     m->conf.rndv_thresh != WEFT_CONF_MODEL;
 
