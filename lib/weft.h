@@ -87,7 +87,7 @@ extern "C" {
  */
 #define WEFT_INIT(...) WEFT_INIT_LIST(__VA_ARGS__, )
 
-/** In front of an anonymous union: a C99 compiler then gives no warning of the extension. */
+/** Precedes an anonymous union, so that a C99 compiler does not warn of the extension. */
 #if defined(__GNUC__)
 #define WEFT_EXTENSION __extension__
 #else
@@ -256,7 +256,7 @@ WEFT_API int weft_context_destroy(struct weft_context *ctx);
 struct weft_context_attr {
 	size_t size;
 	uint64_t features;
-	const char *name;           /**< of struct weft_context_params; the context owns it */
+	const char *name;           /**< as in struct weft_context_params; the context owns it */
 	unsigned int num_resources; /**< usable resources of the drivers in WEFT_LANES */
 };
 
@@ -307,9 +307,9 @@ struct weft_worker_params {
  * wait for one operation in spite of the flag. Operations that a callback posts are sent at the end
  * of the progress call.
  *
- * #WEFT_OP_F_POLLED permits a shorter wait. Over raw lanes the operation's frame waits while the
- * peer has not acknowledged the four frames before it. It leaves with 64 messages, when it is full,
- * or with the next progress call. If that call comes later than 50 us, the frames of the next
+ * #WEFT_OP_F_POLLED permits a shorter wait. Over raw lanes the operation's frame waits if the peer
+ * has not acknowledged the four frames before it. It leaves with 64 messages, when it is full, or
+ * with the next progress call. If that call comes later than 50 us, the frames of the next
  * intervals between progress calls do not wait. An operation without the flag, and
  * weft_worker_kick(), send the frame in any case.
  */
@@ -459,15 +459,16 @@ struct weft_iface_info {
 	unsigned int max_iov;
 	size_t frame_size; /**< bytes of the largest frame (L2 header included, FCS not) */
 	uint64_t features; /**< WEFT_LANE_F_* of lib/lane_attr.h */
-	/** where these numbers come from, as text */
+	/** sources of the bandwidth, the latency and the overheads, as text */
 	const char *bandwidth_from, *latency_from, *overhead_from;
 	/**
-	 * not up yet, but may be soon: the NIC was started less than 5 s ago. Progress, query again
+	 * the link is not up, but may come up soon: the NIC was started less than 5 s ago. Call
+	 * progress, then query again
 	 */
 	bool link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/** it wakes weft_worker_wait(); else the wait polls it at least every `WEFT_WAIT_SLEEP` */
+	/** wakes weft_worker_wait(); else the wait polls this interface each `WEFT_WAIT_SLEEP` */
 	bool wakes;
 };
 

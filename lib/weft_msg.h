@@ -144,7 +144,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 /**
  * Tagged and active messages, puts: the buffer, and an iov's array, may be reused when the call
  * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. The library makes
- * an additional copy only if no lane takes the bytes in the call.
+ * an additional copy only if no lane takes the bytes in the call, or if the datatype is generic.
  */
 #define WEFT_OP_F_INJECT 0x2000u
 /** messages, puts, gets, atomics: another operation follows soon, see #WEFT_WORKER_F_SEND_NOW */
@@ -164,7 +164,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 struct weft_op_params {
 	size_t size;
 	uint32_t flags;      /**< WEFT_OP_F_* */
-	weft_complete_cb cb; /**< not called when the call returns 0 */
+	weft_complete_cb cb; /**< called only if the call returns #WEFT_INPROGRESS */
 	void *cb_arg;
 	const struct weft_datatype *datatype; /**< NULL = contiguous bytes */
 	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
@@ -240,8 +240,9 @@ WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_
  * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
  * and weft_ep_flush().
  *
- * Messages without a receive wait at the peer. Beyond WEFT_UNEXP_LIMIT they wait in memory that
- * WEFT_UNEXP_MEMORY bounds. An endpoint that fills this memory fails with -ENOMEM at the peer. With
+ * Messages without a receive wait at the peer. Beyond WEFT_UNEXP_LIMIT short messages and
+ * announcements wait there in memory that WEFT_UNEXP_MEMORY bounds. When this memory is full, an
+ * endpoint that uses more than an even share of it fails with -ENOMEM at the peer. With
  * WEFT_UNEXP_MEMORY=0 further messages wait here until the peer posts receives.
  * @param count  see enum weft_dt_class
  * @param req    NULL = no request is wanted (a callback may still be)
@@ -309,7 +310,7 @@ WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message 
 
 #define WEFT_AM_F_KEEPABLE 1u /**< the handler may keep the data until weft_am_data_release() */
 #define WEFT_AM_F_RNDV 2u     /**< data is still at the sender: weft_am_recv_data() gets it */
-#define WEFT_AM_F_IMM 4u      /**< it has immediate data */
+#define WEFT_AM_F_IMM 4u      /**< the message has immediate data */
 
 /** Argument of a handler. Valid during the call, except the data that a handler keeps. */
 struct weft_am_msg {

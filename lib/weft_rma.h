@@ -212,7 +212,7 @@ struct weft_atomic_params {
 	enum weft_atomic_op op;
 	unsigned int width; /**< 4 or 8 bytes; with 4 the lower 4 bytes of the operands count */
 	uint64_t operand;
-	uint64_t compare; /**< CSWAP */
+	uint64_t compare; /**< CSWAP only */
 	/** `width` bytes that get the old value, in host order; NULL = not wanted */
 	void *result;
 	/**
