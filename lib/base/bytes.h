@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/bytes.h
- * Bytes in memory and on the wire: copies of a few of them, the parameter structs of callers of
- * other versions, integers and figures of messages.
+ * Bytes in memory and on the wire: copies of a few bytes, the parameter structs of callers of other
+ * versions, integers and floating-point numbers of messages.
  */
 #ifndef WEFT_BYTES_H
 #define WEFT_BYTES_H
@@ -73,7 +73,7 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 
 /**
  * Fill a caller's struct, whose `size` must be set, from ours. Fields that our version lacks become
- * zero. @return 0, or -EINVAL: NULL, or as in weft_struct_in()
+ * zero. @return 0, or -EINVAL when @p theirs is NULL, or `size` is less than sizeof(size_t)
  */
 static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 {
@@ -99,7 +99,8 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 
 /**
  * Version of the protocol messages; peers with another major do not connect. doc/wire.md,
- * "Versions", defines when each number is raised. test/unit/core/wire.c has its layouts.
+ * "Versions", defines when each number is raised. test/unit/core/wire.c checks the layouts of
+ * this version.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0
@@ -139,7 +140,7 @@ static inline weft_le64 weft_put64(uint64_t x)
 	return (weft_le64){htole64(x)};
 }
 
-/** IEEE 754 numbers of single precision. */
+/** Numbers on the wire are IEEE 754 numbers of single precision. */
 static inline float weft_get_single(weft_le32 x)
 {
 	uint32_t bits = weft_get32(x);
@@ -157,9 +158,9 @@ static inline weft_le32 weft_put_single(float f)
 }
 
 /*
- * Bounds of the figures of interfaces and lanes; a message or an address with other figures is
- * malformed. The largest ones are ten times those of WEFT_LANES, and arithmetic within them cannot
- * overflow. A rate of 0 is unknown.
+ * Bounds of the rates, times and costs of interfaces and lanes; a message or an address with a
+ * number outside them is malformed. Arithmetic within them cannot overflow. The maxima of rate,
+ * latency, overhead and registration cost are ten times those of WEFT_LANES. Rate 0 = unknown.
  */
 #define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
 #define WEFT_WIRE_RATE_MAX 1e14f

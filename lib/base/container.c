@@ -9,13 +9,16 @@
 
 /* ------------------------------------------------------------------ pool */
 
-/* A chunk's head; objects follow, at WEFT_MPOOL_ALIGN. */
+/* A chunk's head; the objects begin WEFT_MPOOL_ALIGN bytes behind its start. */
 struct chunk {
 	struct chunk *next;
 	size_t bytes;
 };
 
-/* Chunks double up to this many bytes: a burst costs few allocations, a quiet pool little. */
+/*
+ * After a chunk with fewer bytes of objects than this, the next one has twice as many objects. So a
+ * burst costs few allocations, and a quiet pool little memory.
+ */
 #define CHUNK_MAX_BYTES ((size_t)1 << 20)
 
 void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max)
@@ -57,7 +60,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 	c->bytes = n * pool->size;
 	c->next = pool->chunks;
 	pool->chunks = c;
-	/* Linked from the end, so that get returns objects in the order of their addresses. */
+	/* Begin with the last object, so that weft_mpool_get() returns the first one first. */
 	for (i = n; i-- > 0;) {
 		obj = (char *)c + WEFT_MPOOL_ALIGN + i * pool->size;
 		*(void **)obj = pool->free;
@@ -74,7 +77,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 
 #define TABLE_FIRST_BITS 4
 
-/* The high bits of a product with a random odd number: tag/match.h has the reasons. */
+/* The high bits of a product with an odd number, random unless the seed is 0 (tag/match.h). */
 static inline struct weft_table_list *bucket_of(const struct weft_table *t, uint64_t key)
 {
 	key *= 0x9e3779b97f4a7c15u;
@@ -279,7 +282,10 @@ struct place {
 	uint32_t b, i;
 };
 
-/* Two neighbour blocks are together more than half full, which bounds the number of blocks. */
+/*
+ * Two neighbour blocks have together more than WEFT_IVAL_BLOCK / 2 intervals, which bounds the
+ * number of blocks.
+ */
 static_assert(WEFT_IVAL_MAX / (WEFT_IVAL_BLOCK / 4) < UINT16_MAX, "blocks are counted in 16 bits");
 
 void weft_ivals_fini(struct weft_ivals *s)
@@ -364,7 +370,7 @@ static void drop_block(struct weft_ivals *s, uint32_t b)
 	s->blocks--;
 }
 
-/* Merge two neighbour blocks if both together fit into half a block. */
+/* Merge block @p b and the next one if their intervals fit into half a block. */
 static void join_blocks(struct weft_ivals *s, uint32_t b)
 {
 	struct weft_ival_block *to, *from;
@@ -424,7 +430,7 @@ static int first_block(struct weft_ivals *s)
 	return 0;
 }
 
-/* Move the upper half of a full block to a new block behind it. @return 0 or an error */
+/* Move the upper half of a full block to a new block behind it. @return 0 or -ENOMEM */
 static int split(struct weft_ivals *s, uint32_t b)
 {
 	const uint32_t half = WEFT_IVAL_BLOCK / 2;
@@ -448,7 +454,7 @@ static int split(struct weft_ivals *s, uint32_t b)
 	return 0;
 }
 
-/* Make room in the block of *@p; the place may change. */
+/* Make room for one interval at place @p p. If its block is full and split, @p p may change. */
 static int make_room(struct weft_ivals *s, struct place *p)
 {
 	struct weft_ival_block *k = s->dir[p->b];
@@ -489,7 +495,7 @@ static int insert(struct weft_ivals *s, struct place p, uint64_t lo, uint64_t hi
 
 /* ------------------------------------------------------------------ add */
 
-/* Add while there is one interval at most. @return 0, -EEXIST, or 1: blocks are needed */
+/* Add to a set with at most one interval. @return 0, -EEXIST, or 1: blocks are needed */
 static int add_in_place(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 {
 	if (s->num == 0)
@@ -510,7 +516,7 @@ static int add_in_blocks(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 	struct weft_ival *v = at(s, p), *next;
 
 	if (v && v->hi == lo) {
-		/* The found interval only ends where the new one begins: check the next, too. */
+		/* The found interval ends where the new one begins, so the next one may overlap. */
 		q = next_place(s, p);
 		next = at(s, q);
 		if (next && next->lo < hi)
@@ -549,7 +555,7 @@ int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 
 /* ------------------------------------------------------------------ CRC-32C */
 
-/* Bytewise with a table of 16 entries: slow, small, near the definition (reflected 0x82f63b78). */
+/* Half a byte per step, with a table of 16 entries of the reflected polynomial 0x82f63b78. */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len)
 {
 	static const uint32_t nibble[16] = {

@@ -19,8 +19,8 @@
 /* ------------------------------------------------------------------ pool */
 
 /*
- * A pool of objects of one size. Get and put take a few instructions; only a get from an empty pool
- * allocates. Memory comes in chunks of doubling size and returns to libc only with the pool. The
+ * A pool of objects of one size. Get and put take a few instructions; a get allocates only from an
+ * empty pool. Memory comes in chunks of growing size and returns to libc only with the pool. The
  * last object put is the first one got, because it is warm in the cache.
  *
  * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
@@ -46,8 +46,8 @@ struct weft_mpool {
 	size_t size; /* bytes of an object, rounded up to WEFT_MPOOL_ALIGN */
 	size_t in_use;
 	size_t total;      /* objects in all chunks */
-	size_t max;        /* never more objects than this; 0 = no bound */
-	size_t next_chunk; /* objects in the chunk to come */
+	size_t max;        /* upper bound of `total`; 0 = no bound */
+	size_t next_chunk; /* objects in the next chunk, if `max` allows as many */
 	void *chunks;
 };
 
@@ -93,9 +93,10 @@ static inline void weft_mpool_put(struct weft_mpool *pool, void *obj)
 /* ------------------------------------------------------------------ hash table */
 
 /*
- * A hash table whose entries are links inside their owners' structures. It grows with their number.
- * An entry has a key of 64 bits: a number, or a hash of something longer. In the second case the
- * owner compares the rest. Several entries may have equal keys.
+ * A hash table whose entries are links inside their owners' structures. The number of buckets grows
+ * with the number of entries. An entry has a key of 64 bits: a number, or a hash of something
+ * longer. In the second case the owner compares the longer value. Several entries may have equal
+ * keys.
  *
  * A peer that chooses the keys does not know the seed, so it cannot make them share a bucket. No
  * seed is necessary if keys are keyed hashes, or local numbers that peers cannot choose.
@@ -108,9 +109,9 @@ struct weft_table_node {
 
 SLIST_HEAD(weft_table_list, weft_table_node);
 
-/** All zero except the seed = empty. */
+/** An empty table is all zero except the seed. */
 struct weft_table {
-	struct weft_table_list *buckets; /**< 2^bits; NULL = none yet */
+	struct weft_table_list *buckets; /**< 2^bits of them; NULL = not allocated yet */
 	uint32_t bits;
 	uint32_t num;
 	uint64_t seed; /**< random, or 0 */
@@ -121,19 +122,19 @@ struct weft_table {
  * @return 0 or -ENOMEM
  */
 int weft_table_reserve(struct weft_table *t);
-/** @return 0, or -ENOMEM: there is no table yet (a table that cannot grow still works) */
+/** @return 0, or -ENOMEM when the first buckets cannot be allocated; later growth may fail */
 int weft_table_add(struct weft_table *t, struct weft_table_node *node, uint64_t key);
 void weft_table_remove(struct weft_table *t, struct weft_table_node *node);
-/** The entry with this key that was added last, or NULL. Called by weft_table_find(). */
+/** @return an entry with this key, any one of several, or NULL; the table must not be empty */
 struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key);
 /**
- * The first entry of the bucket of @p key; the others follow by SLIST_NEXT(). They include all
- * entries with this key. NULL = none
+ * The first entry of the bucket of @p key; the others follow by SLIST_NEXT(). The bucket has all
+ * entries with this key, and may have entries with other keys. NULL = no entry
  */
 struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key);
 /**
- * The first entry at or behind bucket @p *from, which becomes the bucket of that entry. For loops
- * that remove each entry: the entry is returned again until it is removed. NULL = none
+ * @return the first entry at or behind bucket @p *from, or NULL. @p *from becomes the bucket of
+ * that entry. A loop that removes each entry uses it: an entry is returned until it is removed.
  */
 struct weft_table_node *weft_table_any(const struct weft_table *t, uint32_t *from);
 /** Free the memory of the table, not the entries. */
@@ -147,15 +148,15 @@ static inline struct weft_table_node *weft_table_find(const struct weft_table *t
 /* ------------------------------------------------------------------ deadlines */
 
 /*
- * Deadlines of items with small numbers (connections, endpoints), and the first one due. A heap
- * with four children per node: adding the latest deadline, as a retransmission timer mostly is,
- * costs one comparison, however many there are. Removing the first one costs the logarithm of their
- * number. No clock: times are any numbers that the owner compares.
+ * Deadlines of items (connections, endpoints), which are indices of an array. A heap with four
+ * children per node finds the first deadline. Adding the latest deadline, as a retransmission timer
+ * mostly is, costs one comparison. Removing the first one costs the logarithm of their number.
+ * Times are numbers of any unit; the heap reads no clock.
  */
 
 #define WEFT_NEVER UINT64_MAX
 
-/** All zero = empty, without room for items. */
+/** An all-zero struct is empty and has no room for items. */
 struct weft_deadlines {
 	struct weft_deadline {
 		uint64_t at;
@@ -169,16 +170,16 @@ struct weft_deadlines {
 int weft_deadlines_reserve(struct weft_deadlines *d, uint32_t room);
 void weft_deadlines_fini(struct weft_deadlines *d);
 
-/** Time of the first one, WEFT_NEVER when there is none. */
+/** @return the earliest deadline; WEFT_NEVER when there is none */
 static inline uint64_t weft_deadlines_first(const struct weft_deadlines *d)
 {
 	return d->num == 0 ? WEFT_NEVER : d->heap[0].at;
 }
 
-/** @p item is due at @p at, or earlier if it is already. WEFT_NEVER changes nothing. */
+/** Set the deadline of @p item to @p at, unless it has an earlier one. WEFT_NEVER = no change. */
 void weft_deadlines_by(struct weft_deadlines *d, uint32_t item, uint64_t at);
 void weft_deadlines_remove(struct weft_deadlines *d, uint32_t item);
-/** Take the first one out; there must be one. */
+/** Remove the earliest deadline; there must be one. @return its item */
 uint32_t weft_deadlines_pop(struct weft_deadlines *d);
 
 /* ------------------------------------------------------------------ ranges */
@@ -193,8 +194,8 @@ uint32_t weft_deadlines_pop(struct weft_deadlines *d);
  * The intervals are in blocks of at most WEFT_IVAL_BLOCK, and the blocks are in a sorted directory.
  * Adding a piece moves the rest of one block, and sometimes the rest of the directory. So the cost
  * of a piece stays about the same, even if a message arrives in the largest number of intervals.
- * Two neighbour blocks that fit into half a block are merged, so memory is proportional to the
- * remaining intervals.
+ * A removal merges neighbour blocks whose intervals fit into half a block. So memory is at most
+ * proportional to the remaining intervals.
  */
 
 struct weft_ival {
@@ -204,7 +205,7 @@ struct weft_ival {
 struct weft_ival_block;
 
 struct weft_ivals {
-	uint64_t covered; /**< distinct bytes in the set */
+	uint64_t covered; /**< bytes in all intervals */
 	uint32_t num;     /**< intervals */
 	uint16_t blocks;  /**< 0 = the one interval is `one`; else they are in `dir` */
 	uint16_t room;    /**< blocks that fit into the directory */
@@ -214,10 +215,10 @@ struct weft_ivals {
 	};
 };
 
-/** The maximum number of intervals in one block. The first block of a set begins smaller. */
+/** The maximum number of intervals in one block. The first block of a set starts with fewer. */
 #define WEFT_IVAL_BLOCK 64
 
-/** The maximum number of intervals of one message. A correct sender does not cause more. */
+/** The maximum number of intervals of one message. */
 #define WEFT_IVAL_MAX (1u << 16)
 
 static inline void weft_ivals_init(struct weft_ivals *s)
@@ -232,39 +233,39 @@ void weft_ivals_fini(struct weft_ivals *s);
 /**
  * Add [lo, hi), lo < hi.
  * @return 0; -EEXIST when a byte of it is in the set already (nothing changes); -ENOMEM; -E2BIG
- *         past #WEFT_IVAL_MAX
+ *         when the set would have more than #WEFT_IVAL_MAX intervals
  */
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi);
 
-/** Position of weft_ivals_next(); begins as {0}. */
+/** The position of weft_ivals_next(): {0} = before the first interval. */
 struct weft_ival_pos {
 	uint32_t block, i;
 };
 
-/** The intervals one after the other, in order; NULL at the end. */
+/** @return the next interval in ascending order; NULL after the last one */
 const struct weft_ival *weft_ivals_next(const struct weft_ivals *s, struct weft_ival_pos *pos);
 
 /* ------------------------------------------------------------------ CRC-32C */
 
 /*
- * CRC-32C (Castagnoli) without special instructions: for messages at set-up, for processors without
- * the instruction, and as the reference for code that uses the instruction.
+ * CRC-32C (Castagnoli) without special instructions, for worker addresses and remote keys. Raw
+ * lanes use it on processors without the instruction.
  */
 
 #define WEFT_CRC32C_INIT 0xffffffffu
 
-/** Continue a CRC from WEFT_CRC32C_INIT; the wire has the complement of the last result. */
+/** Continue a CRC that began as WEFT_CRC32C_INIT. The wire has the last result's complement. */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len);
 
-/** The wire's value for @p length bytes, of which the 4 at offset @p at, its field, count as 0. */
+/** The CRC on the wire of @p length bytes; the CRC's own 4 bytes at offset @p at count as 0. */
 uint32_t weft_crc32c_of(const void *data, size_t length, size_t at);
 
 /* ------------------------------------------------------------------ SipHash */
 
 /*
  * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Without the key a
- * sender can neither compute nor guess the hash, nor choose inputs that collide. For cookies,
- * identifiers made from a secret, and hash tables that unknown senders fill. Not for each message.
+ * sender can neither compute nor guess the hash, nor choose inputs that collide. It serves cookies,
+ * identifiers made from a secret, and hash tables that unknown senders fill.
  */
 
 struct weft_siphash_key {
@@ -274,7 +275,7 @@ struct weft_siphash_key {
 /** State of the hash of an input that is added in parts. */
 struct weft_siphash {
 	uint64_t v[4];
-	uint64_t tail; /**< bytes of an incomplete word */
+	uint64_t tail; /**< the last, up to 7, bytes that do not fill a word yet */
 	uint64_t length;
 };
 
@@ -282,7 +283,6 @@ void weft_siphash_init(struct weft_siphash *s, const struct weft_siphash_key *ke
 void weft_siphash_add(struct weft_siphash *s, const void *data, size_t length);
 uint64_t weft_siphash_end(struct weft_siphash *s);
 
-/** Hash of @p length bytes at @p data. */
 uint64_t weft_siphash(const struct weft_siphash_key *key, const void *data, size_t length);
 
 #endif /* WEFT_CONTAINER_H */

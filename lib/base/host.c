@@ -31,9 +31,9 @@
 /* ------------------------------------------------------------------ clock and randomness */
 
 /*
- * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the
- * CPU's counter where it runs at a constant rate on all cores, else clock_gettime(). ns = base +
- * (ticks - start) * mult / 2^32.
+ * The clock of the real machine. Each progress call reads it, so a reading should cost a few ns. It
+ * is the CPU's counter where that runs at a constant rate on all cores, else clock_gettime(). ns =
+ * base + (ticks - start) * mult / 2^32.
  *
  * Where the rate must be measured, it follows from two readings of both clocks that are at least
  * MEASURE_NS apart. The first call makes the first reading, and the first call after that time
@@ -54,9 +54,9 @@ static struct {
 
 /* The measurement of the counter's rate, before the counter is used. */
 static struct {
-	bool usable;           /* a second reading makes sense */
+	bool usable;           /* the counter's rate is constant, and the same on all cores */
 	uint64_t ticks, ns;    /* the first reading */
-	atomic_flag measuring; /* a thread makes the second one, or has made it */
+	atomic_flag measuring; /* set: the second reading is under way, done, or not needed */
 } first = {.measuring = ATOMIC_FLAG_INIT};
 
 static pthread_once_t clk_once = PTHREAD_ONCE_INIT;
@@ -76,7 +76,7 @@ static inline uint64_t ticks(void)
 	return __rdtsc();
 }
 
-/* The CPU reports an invariant TSC, and the kernel has not rejected it (firmware, sockets). */
+/* The CPU must report an invariant TSC, and the kernel must list the TSC as a clock source. */
 static bool counter_usable(void)
 {
 	unsigned int a, b, c, d;
@@ -94,7 +94,7 @@ static bool counter_usable(void)
 	return strstr(line, "tsc") != NULL;
 }
 
-/* Two clocks at one moment: the attempt in which least time passes between them. */
+/* Read both clocks at one moment: of 16 attempts the one that takes the fewest ticks counts. */
 static void read_pair(uint64_t *t, uint64_t *ns)
 {
 	uint64_t before, after, now, best = UINT64_MAX;
@@ -107,13 +107,13 @@ static void read_pair(uint64_t *t, uint64_t *ns)
 		after = ticks();
 		if (after - before < best) {
 			best = after - before;
-			*t = before; /* so the counter's time is never behind clock_gettime() */
+			*t = before; /* so the counter's time does not start behind *ns */
 			*ns = now;
 		}
 	}
 }
 
-/* The error is a few ppm, and less if more time has passed. */
+/* The rate's error is a few ppm MEASURE_NS after the first reading, and less later. */
 static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
 {
 	read_pair(start, base);
@@ -140,7 +140,7 @@ static inline uint64_t ticks(void)
 
 static bool counter_usable(void)
 {
-	return true; /* the architecture promises a constant rate, the same on all cores */
+	return true; /* the architecture specifies a constant rate, the same on all cores */
 }
 
 static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
@@ -200,7 +200,7 @@ static bool rate_is_known(void)
 static void use_counter(void)
 {
 	if (counter_rate(&clk.start, &clk.base_ns, &clk.mult))
-		/* Release: a thread that reads it also reads the other fields. */
+		/* Release: a thread that reads `counter` as true also reads the other fields. */
 		atomic_store_explicit(&clk.counter, true, memory_order_release);
 }
 
@@ -221,20 +221,20 @@ static inline uint64_t counter_now(void)
 	return clk.base_ns + (uint64_t)(((u128)(ticks() - clk.start) * clk.mult) >> 32);
 }
 
-/* The time while the CPU's counter is not in use; starts to use it when its rate is known. */
+/* @return the time while the CPU's counter is not in use; begins to use it if its rate is known */
 static __attribute__((noinline)) uint64_t system_now(void)
 {
 	uint64_t now;
 
 	pthread_once(&clk_once, clock_setup);
 	now = monotonic_ns();
-	/* Relaxed: the first reading is older than this call, and one thread makes the second. */
+	/* Relaxed: pthread_once() orders the first reading. The flag only selects one thread. */
 	if (first.usable && now - first.ns >= MEASURE_NS &&
 	    !atomic_flag_test_and_set_explicit(&first.measuring, memory_order_relaxed))
 		use_counter();
 	/*
-	 * Acquire: pairs with use_counter(). Another thread may have used the counter since `now`
-	 * was read, and has a time from it that may be some ns later.
+	 * Acquire: pairs with use_counter(). Another thread may have switched to the counter since
+	 * `now` was read. The counter's time may then be some ns later than `now`.
 	 */
 	return atomic_load_explicit(&clk.counter, memory_order_acquire) ? counter_now() : now;
 }
@@ -267,7 +267,7 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-/* A hash of the kernel's boot id: other hosts get addresses, and need not learn the id itself. */
+/* Worker addresses contain this hash of the kernel's boot id, so other hosts do not get the id. */
 static uint64_t host_id(void *arg)
 {
 	static const struct weft_siphash_key key = {0x7765667420686f73ull, 0x7420696420303031ull};
@@ -292,11 +292,11 @@ const struct weft_platform weft_platform_host = {
 /* ------------------------------------------------------------------ copy rate */
 
 /*
- * Pieces as long as a frame, copied from buffers larger than the first-level caches, as packing a
- * message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work most rounds
- * therefore lie between two preemptions, which last for milliseconds; the fastest round counts. 64
- * rounds take 0.6 ms. The measurement ends early when it has taken COPY_LIMIT_NS, but never before
- * COPY_ENOUGH rounds: after fewer a single preemption could decide the result.
+ * The measurement copies pieces of 4 KiB between buffers larger than the first-level cache, as
+ * packing a message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work
+ * most rounds therefore lie between two preemptions, which last for milliseconds. The fastest round
+ * counts. 64 rounds take 0.6 ms. The measurement ends early when it has taken COPY_LIMIT_NS and
+ * COPY_ENOUGH rounds: after fewer rounds a single preemption could decide the result.
  */
 #define COPY_BUFFER (512u << 10)
 #define COPY_PIECE 4096u
@@ -347,7 +347,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 {
 	double bw;
 
-	/* A replaced platform has its own time: its measurement is not for others. */
+	/* A replaced clock may be simulated. Its result must not become the one of the process. */
 	if (!platform || platform->now != weft_platform_host.now)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&copy_bw_lock);
@@ -360,7 +360,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 
 /* ------------------------------------------------------------------ memory limit */
 
-/* @return the number in the file; SIZE_MAX = "max", or there is no such file */
+/* @return the number in the file; SIZE_MAX = no number ("max"), or the file cannot be opened */
 static size_t read_limit(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -375,7 +375,7 @@ static size_t read_limit(const char *path)
 	return limit;
 }
 
-/* Each group up to the root: a group above may have the smaller limit. */
+/* @return the least limit of @p group and the groups above it; SIZE_MAX = none; cuts @p group */
 static size_t least_limit(const char *mount, char *group, const char *file)
 {
 	size_t least = SIZE_MAX, limit;
@@ -392,7 +392,7 @@ static size_t least_limit(const char *mount, char *group, const char *file)
 	}
 }
 
-/* Does a list of controllers, such as "cpu,memory", contain this one? */
+/* Does a list of controllers, such as "cpu,memory", contain "memory"? */
 static int has_memory(const char *controllers)
 {
 	const char *at = strstr(controllers, "memory");
@@ -436,7 +436,7 @@ size_t weft_memory_limit(void)
 
 /* ------------------------------------------------------------------ requests to the kernel */
 
-/* Bytes of an answer that one recv() returns: the kernel sizes a dump by this buffer. */
+/* Bytes that one recv() can return. The kernel splits a dump into parts of at most this size. */
 #define ANSWER 16384
 
 void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,
@@ -476,10 +476,10 @@ struct answer {
 	size_t least;
 	weft_netlink_cb take;
 	void *arg;
-	bool any; /* a wanted message has come */
+	bool any; /* a message of type `wanted` and sufficient length has arrived */
 };
 
-/* NLMSG_NEXT() for a last message without padding. */
+/* As NLMSG_NEXT(), but @p left does not wrap around after a last message without padding. */
 static const struct nlmsghdr *next_message(const struct nlmsghdr *msg, size_t *left)
 {
 	size_t step = NLMSG_ALIGN(msg->nlmsg_len);
@@ -488,7 +488,7 @@ static const struct nlmsghdr *next_message(const struct nlmsghdr *msg, size_t *l
 	return (const struct nlmsghdr *)((uintptr_t)msg + step);
 }
 
-/* @return 1 the answer is complete; 0 more follows; or an error */
+/* @return 1: the answer is complete; 0: more follows; or a negative errno */
 static int take_messages(struct answer *to, const void *buf, size_t left)
 {
 	const struct nlmsghdr *msg = buf;
@@ -572,7 +572,7 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 	weft_netlink_add(&n, RTA_SRC, src, len);
 	weft_netlink_add(&n, RTA_OIF, &if_index, sizeof(if_index));
 	err = weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &device);
-	/* For IPv6 the interface is only a preference if there is a source address: compare it. */
+	/* With a source address, an IPv6 route may use another interface than RTA_OIF. */
 	if (err == 0)
 		return family == AF_INET || device == if_index;
 	return err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL;
@@ -580,7 +580,7 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 
 /* ------------------------------------------------------------------ the user's folder */
 
-/* If another user had access to the folder, it could put a socket there, or replace a file. */
+/* Another user with write access to the folder could put a socket there, or replace a file. */
 bool weft_private_folder(const char *path)
 {
 	struct stat st;
@@ -617,8 +617,8 @@ int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len
 }
 
 /*
- * A connect() with another type of socket fails. Its error shows whether a process has the socket,
- * also before listen(). The owner notices nothing.
+ * A connect() with another type of socket fails. ECONNREFUSED means that no process has the socket
+ * open; the error differs if one has, also before listen(). The owner notices nothing.
  */
 bool weft_socket_is_dead(const char *path)
 {

@@ -2,8 +2,8 @@
 /**
  * @file base/host.h
  * The real machine: its clock and randomness, the copy rate of a CPU, the memory that this process
- * may use, requests to its kernel, the user's folder. Not installed: drivers get the platform when
- * an interface is opened.
+ * may use, requests to its kernel, the user's folder. Drivers get the platform when an interface is
+ * opened, so this header is not installed.
  */
 #ifndef WEFT_HOST_H
 #define WEFT_HOST_H
@@ -28,14 +28,14 @@ extern const struct weft_platform weft_platform_host;
 
 /* ------------------------------------------------------------------ copy rate */
 
-/* Copy rate of a CPU of this machine, for the model (proto/proto.h). */
+/* The copy rate of a CPU of this machine, in bytes/s, for the cost model (proto/proto.h). */
 
-/** Used where nothing can be measured: the simulator's clock does not advance during a copy. */
+/** The rate where none can be measured: the simulator's clock does not advance during a copy. */
 #define WEFT_BCOPY_BW_DEFAULT 7e9
 /**
- * Lower bound of the measured rate. A lower result is taken as wrong: other load has disturbed the
- * whole measurement, or the CPU is emulated. The other costs of the model are fixed, so zero copy
- * would then seem worthwhile for a few bytes.
+ * Lower bound of the measured rate; it replaces a lower result. Such a result means that other load
+ * has disturbed the whole measurement, or that the CPU is emulated. The other costs of the model
+ * are fixed, so zero copy would then seem worthwhile for a few bytes.
  */
 #define WEFT_BCOPY_BW_LEAST 5e8
 
@@ -75,12 +75,11 @@ size_t weft_memory_limit(void);
 /* ------------------------------------------------------------------ requests to the kernel */
 
 /*
- * Requests to the kernel: its routing tables and interfaces (rtnetlink), its list of sockets.
- *
- * The kernel answers within send(), so a request never waits.
+ * Requests to the kernel: its routing tables and interfaces (rtnetlink), its list of sockets. The
+ * kernel queues the answer within send(), so receiving it never waits.
  */
 
-/** A request. Several may be made with one, after weft_netlink_init() each. */
+/** A request. The struct can be used again after another weft_netlink_init(). */
 struct weft_netlink {
 	struct nlmsghdr head;
 	_Alignas(NLMSG_ALIGNTO) uint8_t room[120]; /**< body and attributes */
@@ -93,11 +92,11 @@ struct weft_netlink {
  */
 void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,
 		       size_t length);
-/** Append an attribute. All of them fit into the room, or it is a fault of the program. */
+/** Append an attribute. The caller ensures that all attributes fit into `room`. */
 void weft_netlink_add(struct weft_netlink *n, unsigned short type, const void *value,
 		      size_t length);
 
-/** A message of the answer. */
+/** Called for each wanted message of the answer. */
 typedef void (*weft_netlink_cb)(const struct nlmsghdr *msg, void *arg);
 
 /**
@@ -106,8 +105,8 @@ typedef void (*weft_netlink_cb)(const struct nlmsghdr *msg, void *arg);
  * @param wanted    type of the messages that @p take gets: RTM_NEW*. Others are dropped
  * @param least     bytes of such a message, header not included. Shorter messages are dropped
  * @param take      may be NULL
- * @return 0; the kernel's error; -EPERM no socket; -EPROTO the answer is damaged, or a request
- *   without NLM_F_DUMP got none
+ * @return 0; the kernel's negative errno; -EPERM: no socket; -EPROTO: the request cannot be sent,
+ *   the answer is damaged, or a request without NLM_F_DUMP has got no wanted message
  */
 int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wanted, size_t least,
 		      weft_netlink_cb take, void *arg);
@@ -121,7 +120,7 @@ int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wante
 bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, const void *dst);
 
 /**
- * The attributes behind the body of a message:
+ * @return the first attribute behind the body, of @p body bytes, of a message; for a loop:
  *
  *	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
  *	     a = RTA_NEXT(a, left))
@@ -132,7 +131,7 @@ static inline struct rtattr *weft_netlink_attrs(const struct nlmsghdr *msg, size
 	return (struct rtattr *)((uintptr_t)msg + NLMSG_SPACE(body));
 }
 
-/** The value of an attribute of 32 bits, 0 if it is shorter. */
+/** @return the first 32 bits of an attribute's value; 0 if the value is shorter */
 uint32_t weft_netlink_u32(const struct rtattr *a);
 
 /* ------------------------------------------------------------------ the user's folder */
@@ -142,10 +141,10 @@ uint32_t weft_netlink_u32(const struct rtattr *a);
  * files there, and no other user can put anything into it.
  */
 
-/** Longest path of the folder, with its zero byte. A socket's name fits behind it. */
+/** Bytes of the folder's path, zero byte included. With a socket's name it fits into sun_path. */
 #define WEFT_USER_FOLDER 64
 
-/** Beginning of the names of sockets of processes without raw lanes (answer.h), for weft-info. */
+/** weft-info finds processes without raw lanes by sockets whose names begin so (answer.h). */
 #define WEFT_ANSWERS_PREFIX "answers-"
 
 /**
@@ -157,28 +156,31 @@ bool weft_private_folder(const char *path);
 
 /**
  * Make TMP/weft-UID, if it is not there.
- * @param[out] own  its path, of @p size bytes at most
+ * @param[out] own  path of the folder; @p size bytes, zero byte included
  * @return false: the path is too long, the folder cannot be made, or weft_private_folder() is false
  */
 bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
 
 /**
- * The folder of the effective user: /tmp/weft-UID. Another user may have made this name first. Then
- * it is /run/user/UID/weft, or /run/weft-0 for root, whose parents only the user or root can write
- * to. All processes of the user that see the same /tmp and /run come to the same result.
+ * Make or find the folder of the effective user: /tmp/weft-UID. If it does not belong to the user
+ * alone, the folder is /run/user/UID/weft, or /run/weft-0 for root. Only the user or root can write
+ * to the parents of these. Processes that see the same /tmp and /run come to the same result.
  *
  * @param[out] why  on error: the folder, and the remedy
- * @return 0; -EACCES: none of them belongs to the user alone
+ * @return 0; -EACCES: neither folder belongs to the user alone
  */
 int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len);
 
-/** No process has the socket at @p path, for certain. The socket's owner notices nothing. */
+/**
+ * Probe the socket at @p path; a process that has it open notices nothing.
+ * @return true: no process has it open; false: one has, or this is unknown
+ */
 bool weft_socket_is_dead(const char *path);
 
 /**
  * Remove this user's sockets in @p folder whose names begin with @p prefix and that no process has
- * any more. Sockets that are younger than @p age_s stay, so that many processes that start at a
- * time do not probe each other.
+ * open. Sockets younger than @p age_s seconds stay, so that many processes that start at a time do
+ * not probe each other.
  */
 void weft_sockets_sweep(const char *folder, const char *prefix, unsigned int age_s);
 

@@ -37,7 +37,7 @@ static void *log_callback_arg;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* "%p" and "%h" of WEFT_LOG_FILE. */
+/* Replace "%p" in WEFT_LOG_FILE by the process id, "%h" by the host's name. */
 static void expand(const char *file, char *path, size_t size)
 {
 	char host[64] = "localhost";
@@ -68,7 +68,8 @@ static int log_flags(int more)
 /*
  * The log contains addresses and names of hosts, and root often writes it in /tmp. So only the
  * owner can access a new file. A file, a pipe or a link that belongs neither to root nor to the
- * effective user is refused. O_NONBLOCK: opening a pipe without a reader fails and does not block.
+ * effective user is refused; the owner of a link's target is not checked. O_NONBLOCK: opening a
+ * pipe without a reader fails and does not block, unless a link leads to the pipe.
  */
 static int log_open(const char *path)
 {
@@ -124,7 +125,7 @@ void weft_log_set_callback(weft_log_cb callback, void *arg)
 	log_callback_arg = arg;
 }
 
-/* @return the application handled the line */
+/* @return true: the application has handled the line, so it is not written to the log */
 static bool call_back(enum weft_log_level level, const char *origin, const char *text)
 {
 	char source[256] = "";
@@ -301,12 +302,12 @@ const char *weft_strerror(int status)
 #define FLUSH_S 1
 
 struct line {
-	int fd; /* its own: the log may be closed before the line is written */
+	int fd; /* a duplicate: the caller may close the key log before the line is written */
 	size_t len;
 	char text[128];
 };
 
-/* Of the process; the lock is never held during a write. */
+/* The lock guards the numbers of waiting and lost lines of the process, not the writes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t written;
 static unsigned int waiting, lost;
@@ -352,7 +353,7 @@ static void init(void)
 	pthread_once(&once, init_once);
 }
 
-/* Count a lost line. Only the first one is logged; the next flush reports their number. */
+/* Count a lost line. Only the first one since the last flush is logged. */
 static void lose(int rc)
 {
 	bool first;

@@ -4,7 +4,7 @@
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE. Also here: probes for
  * tracers, and the key log.
  *
- * A line is `date time level [source] text`; the source is the worker or endpoint
+ * A line is `date time weft level [source]: text`; the source is the worker or endpoint
  * (core/worker.h). Nothing logs per message. Lines that a peer can cause go through
  * weft_log_limited(), so that no peer can fill a disk. The level and the file belong to the
  * process; the context created last sets them. Any thread may log: a line is one write.
@@ -20,7 +20,7 @@
 #include "weft.h"
 #include "weft_build.h"
 
-/** Lines of this level and below are written. Read without a lock: a change may miss a line. */
+/** Lines of this level and of lower numbers are written. Threads read it without a lock. */
 extern int weft_log_level;
 
 /**
@@ -31,10 +31,10 @@ extern int weft_log_level;
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 
-/** Write text of several lines unchanged, at any level: output that the user has requested. */
+/** Write lines unchanged, at any weft_log_level: output that the user has requested. */
 void weft_log_block(const char *text, size_t length);
 
-/** Write a line. NULL as its source means the process as a whole. */
+/** Write a line. @p origin is its source; NULL = the process as a whole. */
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
@@ -50,7 +50,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 #define weft_info(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
 
-/** State of one rate limit; zero-initialised, static or in an object. */
+/** State of one limit of lines per time; it begins zeroed. */
 struct weft_log_limit {
 	uint64_t since_ns;
 	unsigned int lines;
@@ -58,8 +58,8 @@ struct weft_log_limit {
 };
 
 /**
- * May another line be written? At most 5 in 10 seconds. When a new period begins, a line reports
- * the number of lines left out. The call reads the clock, so call it only when a line is due.
+ * May another line be written? At most 5 in a period of 10 s. The first line of the next period
+ * follows a line with the number of lines left out. The call reads the clock and counts the line.
  */
 bool weft_log_allowed(struct weft_log_limit *limit);
 
@@ -74,7 +74,7 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 
 /*
  * USDT probes (doc/capture.md): places in the library at which a tracer may stop or count. A probe
- * is one nop and a note in the file; without SystemTap's header at build time it is nothing.
+ * is one nop and a note in the ELF file; without SystemTap's header at build time it is nothing.
  *
  * Arguments are values that the code has anyway, so that no instruction computes them. Their number
  * and order is an interface of scripts: new arguments are appended.
@@ -93,26 +93,27 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 
 /*
  * The lines of a key log (doc/sealing.md, "Key log"). Its file may be on a server that does not
- * respond, so threads of base/thread.h write it, and callers never wait for it.
+ * respond, so threads of base/thread.h write the lines.
  */
 
-/** Lines of the process that may wait to be written. */
+/** The maximum number of lines of the process that wait to be written. */
 #define WEFT_KEYLOG_LINES 256u
 
 /**
- * Append the secret of the frames that have this connection and token in their header. Any thread;
- * returns at once. Lost lines are counted, also those that are lost after the return. The log
- * reports the first lost line since the last flush.
+ * Append the secret of the frames that have this connection and token in their header. Any thread
+ * may call this; the call returns before the line is written. Lost lines are counted, also those
+ * that are lost after the return. The log reports the first lost line since the last flush.
  * @param fd  of weft_keylog_open(); may be closed after this call
  * @param mode  2 encrypt, 1 auth
- * @return 0: it will be written; -ENOBUFS: WEFT_KEYLOG_LINES wait; or another negative errno
+ * @return 0: a thread will try to write the line; -ENOBUFS: WEFT_KEYLOG_LINES lines wait; or
+ *   another negative errno
  */
 int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
 		      const uint8_t secret[32]);
 
 /**
- * Wait until no line waits, at most for a second.
- * @return lines of the process that are lost, or still wait, since the last flush
+ * Block until no line waits, for at most a second.
+ * @return lines of the process that still wait, and those lost since the last flush
  */
 unsigned int weft_keylog_flush(void);
 

@@ -4,7 +4,7 @@
 
 /* ------------------------------------------------------------------ measured rate of a lane */
 
-/* Least estimate, as a share of the nominal rate: a slower lane would never be tried again. */
+/* The lower bound of an estimate, as a share of the nominal rate. */
 #define FLOOR (1.0 / 1024)
 
 void weft_rate_init(struct weft_rate *r, double nominal)
@@ -31,7 +31,7 @@ static bool end_span(struct weft_rate *r, uint64_t now)
 	begin_span(r);
 	if (!counts)
 		return false;
-	/* The first sample has half of the weight at least: the nominal rate is no measurement. */
+	/* The first sample weighs at least half, because the nominal rate is no measurement. */
 	if (r->seen == 0 && share < 0.5)
 		share = 0.5;
 	r->rate += (is - r->rate) * share;
@@ -69,7 +69,7 @@ bool weft_rate_pause(struct weft_rate *r, uint64_t now)
 
 bool weft_rate_stop(struct weft_rate *r, uint64_t now)
 {
-	/* The work ended at an unknown time in this span. */
+	/* The work ended at an unknown time in this span, so the lane may have waited since. */
 	r->limited = true;
 	if (r->running && r->first != 0)
 		r->span += now - r->last;
@@ -93,7 +93,7 @@ double weft_rate_get(struct weft_rate *r, uint64_t now)
 
 /* ------------------------------------------------------------------ quota of requests */
 
-/* Start a new span in which the peer must deliver. */
+/* Start a new period in which the peer must deliver a quarter of its outstanding amount. */
 static void judge_anew(struct weft_share *s, struct weft_share_user *u, uint64_t now)
 {
 	u->due = u->out / 4 + 1;
@@ -194,7 +194,7 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
 		return;
 	}
 	if (begun < p->late)
-		return; /* the same wait */
+		return; /* this wait began before the last late one ended: count both once */
 	p->late = now;
 	p->span = p->span < WEFT_PROMPT_LEAST ? WEFT_PROMPT_LEAST : p->span * 2;
 	if (p->span > WEFT_PROMPT_MOST)
@@ -204,12 +204,12 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
 
 /* ------------------------------------------------------------------ the pool of credit */
 
-/* The limit divided by this is a window's floor; a quarter of the limit is kept for floors. */
+/* A window's floor is the limit divided by FLOOR_PART. A quarter of the limit is for floors. */
 #define FLOOR_PART 2048
 #define RESERVE_PART 4
 /* A new peer gets at most the remaining pool divided by this, in addition to its floor. */
 #define FIRST_PART 32
-/* A growth by less than the window divided by this is not worth a message. */
+/* A growth by less than the window divided by this is not worth a CREDIT message. */
 #define WORTH_PART 8
 
 static uint64_t less(uint64_t a, uint64_t b)

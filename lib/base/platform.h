@@ -2,8 +2,8 @@
 /**
  * @file base/platform.h
  * Inputs of the library that a simulator must be able to replace: time, randomness and the host's
- * number. Memory comes from libc. Protocols read no other clock; the log, threads and TCP
- * connections read the kernel's.
+ * number. Protocols read no other clock. The log, threads, captures, sleeping workers and TCP
+ * connections read the kernel's clock.
  */
 #ifndef WEFT_PLATFORM_H
 #define WEFT_PLATFORM_H
@@ -13,13 +13,14 @@
 
 struct weft_platform {
 	/**
-	 * Monotonic time in ns; > 0. Called once per progress call, when a frame begins to wait for
-	 * more messages, and on slow paths (set-up, waits, registration of memory).
+	 * Monotonic time in ns; > 0. Called at the start of each progress call, when a frame begins
+	 * to wait for more messages, for acknowledgements that may have arrived during progress,
+	 * and on slow paths (set-up, waits, registration of memory).
 	 */
 	uint64_t (*now)(void *arg);
 	/** Fill with unpredictable bytes. Set-up paths only. @return 0 or a negative error */
 	int (*random)(void *arg, void *buf, size_t len);
-	/** Number of the running system, the same in all its processes; NULL or 0 = not known. */
+	/** A number of this boot of the host, the same in all processes; NULL or 0 = unknown. */
 	uint64_t (*host_id)(void *arg);
 	void *arg;
 };

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#define TIMEOUT_MS 1000 /* wait for a worker that does not poll */
-#define LATE_MS 100     /* wait for a worker that has not answered the last question */
-#define WAKE_MS 10      /* between attempts to wake it */
+#define TIMEOUT_MS 1000 /* longest wait for an answer */
+#define LATE_MS 100     /* the same, if the last question was not answered in time */
+#define WAKE_MS 10      /* time between attempts to wake the worker */
 
 /* ---- the worker's side ---------------------------------------------------------------------- */
 
@@ -24,8 +24,9 @@ static struct weft_answer_entry *new_entry(struct weft_question *q)
 }
 
 /*
- * A scraper needs zeros as well: the first loss is a change from 0 to 1. A PMD may have hundreds of
- * counters, of which only those above 0 are reported.
+ * With `zeros`, counters that have a help text are reported even when they are 0: a scraper detects
+ * the first loss as a change from 0 to 1. A PMD may have hundreds of counters without a help text;
+ * only those above 0 are reported.
  */
 static void on_counter(const char *name, uint64_t value, void *arg)
 {
@@ -60,7 +61,7 @@ static void on_text(const char *text, void *arg)
 		memcpy(e->text + sizeof(e->text) - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Counters of a PMD have no help text. */
+/* Counters of a PMD have no help text, so they are left out. */
 static void on_help(const char *name, uint64_t value, void *arg)
 {
 	struct weft_question *q = arg;
@@ -106,7 +107,7 @@ void weft_question_answer(struct weft_question *q)
 {
 	unsigned int posted = WEFT_QUESTION_POSTED;
 
-	/* Acquires the question. The other thread may have withdrawn it in the meantime. */
+	/* The exchange acquires the question, unless the requesting thread has withdrawn it. */
 	if (!atomic_compare_exchange_strong(&q->state, &posted, WEFT_QUESTION_ANSWERING))
 		return;
 	q->num = q->left_out = 0;
@@ -158,15 +159,15 @@ static bool wait_for_answer(struct weft_question *q)
 const char *weft_question_put(struct weft_question *q, enum weft_question_kind kind,
 			      const char *prefix)
 {
-	/* A worker that was stopped in the middle of the last answer still writes there. */
+	/* A worker that was interrupted in its last answer may still write to q->entries. */
 	if (state_of(q) != WEFT_QUESTION_IDLE)
 		return "the worker has not finished its last answer";
 	q->kind = kind;
 	q->zeros = strchr(prefix, ',') && !strcmp(strchr(prefix, ','), ",all");
 	snprintf(q->prefix, sizeof(q->prefix), "%.*s", (int)strcspn(prefix, ","), prefix);
 	/*
-	 * Sequentially consistent: either a worker that is about to sleep sees the question, or
-	 * wake() sees that the worker sleeps.
+	 * Sequentially consistent: either a worker that is about to sleep reads the question, or
+	 * wake() reads that the worker sleeps.
 	 */
 	atomic_store(&q->state, WEFT_QUESTION_POSTED);
 	q->late = !wait_for_answer(q);

@@ -13,7 +13,7 @@
 
 #define WEFT_JOB_KEY_LEN 32u
 
-/** Overwrite; the compiler can't omit it. */
+/** Overwrite with zeros; the compiler cannot omit this. */
 void weft_secret_wipe(void *data, size_t len);
 
 /**
@@ -22,12 +22,12 @@ void weft_secret_wipe(void *data, size_t len);
  * @return NULL: no memory, or the kernel refuses one of the two
  */
 void *weft_secret_alloc(size_t size);
-/** Overwrite and release. @p p may be NULL. */
+/** Overwrite and free memory of weft_secret_alloc(). @p p may be NULL. */
 void weft_secret_free(void *p, size_t size);
 
 /**
- * Read the job key. The file is regular, of 32 bytes that are not all zero, belongs to the
- * effective user, and only its owner may use it.
+ * Read the job key. The file must be regular, of 32 bytes that are not all zero, and belong to the
+ * effective user; other users must have no permissions for it.
  *
  * @param key     written on success only
  * @param remote  the file is in a network's file system: its server and the network could read the

@@ -31,8 +31,8 @@ uint64_t weft_tcp_after(uint64_t now, uint64_t ns)
 
 /* ------------------------------------------------------------------ client */
 
-#define AGAIN_MS 50  /* between attempts while no server listens */
-#define SLICE_MS 100 /* between calls of idle */
+#define AGAIN_MS 50  /* pause between attempts while no server listens */
+#define SLICE_MS 100 /* longest time between calls of idle() during a wait */
 
 int weft_tcp_fail(struct weft_tcp_connect *c, int status, const char *fmt, ...)
 {
@@ -146,7 +146,7 @@ static int unreachable(struct weft_tcp_connect *c, int rc)
 			     strerror(-rc));
 }
 
-/* @param[out] far  larger for an attempt that came farther: nothing, a refusal, a connection */
+/* @param[out] far  1: no connection; 2: the host refused; 3: connected, and greet() was called */
 static int try_address(struct weft_tcp_connect *c, const struct addrinfo *ai, uint64_t end,
 		       unsigned int *far)
 {
@@ -163,9 +163,8 @@ static int try_address(struct weft_tcp_connect *c, const struct addrinfo *ai, ui
 }
 
 /*
- * All addresses in order. Each gets an equal part of the time that is left.
- * @return the socket; or the error, with its text, of the attempt that came farthest, the first one
- *   of them
+ * Try all addresses in order. Each gets an equal part of the remaining time until @p until.
+ * @return the socket; or the error, with its text, of the first attempt with the largest `far`
  */
 static int try_addresses(struct weft_tcp_connect *c, const struct addrinfo *list, uint64_t until)
 {
@@ -193,7 +192,7 @@ static int try_addresses(struct weft_tcp_connect *c, const struct addrinfo *list
 	return error;
 }
 
-/* While no server listens, all addresses are tried again. */
+/* Try all addresses, and again until c->again_until while no server listens. */
 static int connect_any(struct weft_tcp_connect *c, const struct addrinfo *list)
 {
 	uint64_t now = weft_tcp_now(), end;
@@ -258,14 +257,14 @@ int weft_tcp_connect(struct weft_tcp_connect *c)
 
 /*
  * Clients are not authenticated, so each resource has a bound: places, bytes and time of a client,
- * places of a host, lines of the log.
+ * lines of the log. When all places are in use, a host with many places loses one.
  */
 
 #define PLACES 16u
 #define CLIENT_NS 5000000000u
-#define UNREAD_MAX 4096u    /* bytes that a client may send after its greeting */
-#define PAUSE_NS 100000000u /* without accept, after accept failed: no descriptor, no memory */
-#define LINES_MAX 16u       /* log lines at most: a port scan must not fill the log */
+#define UNREAD_MAX 4096u    /* bytes of a client that are read after the server's reply */
+#define PAUSE_NS 100000000u /* pause after accept or poll failed: no descriptor, no memory */
+#define LINES_MAX 16u       /* log lines of a server: a port scan must not fill the log */
 
 enum place_state { PLACE_FREE, PLACE_READING, PLACE_WRITING, PLACE_LEAVING };
 
@@ -273,7 +272,7 @@ struct place {
 	enum place_state state;
 	int fd;
 	uint64_t until;
-	uint8_t host[8]; /* IPv4 address, or the network of an IPv6 address */
+	uint8_t host[8]; /* IPv4 address, or the first 64 bits of an IPv6 address */
 	char name[80];
 	size_t got, sent, unread;
 	struct weft_tcp_answer answer;
@@ -281,12 +280,12 @@ struct place {
 
 struct weft_tcp_server {
 	struct weft_tcp_server_params p; /* a copy; p.host belongs to the caller and is not used */
-	int fd, accepted;                /* accepted: -1 = none */
+	int fd, accepted;                /* accepted: a connection to be taken; -1 = none */
 	unsigned int lines;
 	uint64_t accept_at; /* no accept before this time */
 	atomic_uint_least64_t served, refused;
 	struct place place[PLACES];
-	uint8_t hello[]; /* of each place, what has arrived of its greeting */
+	uint8_t hello[]; /* p.hello bytes for each place: the greeting as far as it has arrived */
 };
 
 static void place_free(struct place *p)
@@ -389,7 +388,7 @@ static void accept_clients(struct weft_tcp_server *s, uint64_t now)
 		int fd = accept4(s->fd, (struct sockaddr *)&ss, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0) {
-			/* The socket stays readable without a descriptor; poll() would spin. */
+			/* The connection stays in the queue, so poll() would return at once. */
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			    errno == ENOMEM)
 				s->accept_at = now + PAUSE_NS;
@@ -465,8 +464,8 @@ static void read_hello(struct weft_tcp_server *s, struct place *p)
 }
 
 /*
- * Closing a socket with unread bytes resets the connection, which would discard the reply. So bytes
- * are read until the client closes.
+ * Closing a socket with unread bytes resets the connection, which would discard the reply. So up to
+ * UNREAD_MAX bytes are read until the client closes, or its time is over.
  */
 static void read_rest(struct place *p)
 {
@@ -513,8 +512,8 @@ static int timeout_of(const struct weft_tcp_server *s, uint64_t now, int ms)
 
 /*
  * Sleep until there is an event. poll() accepts no more entries than RLIMIT_NOFILE, so free places
- * have none. It fails if the limit falls below that; then the events are looked for after a pause.
- * @return true: the caller's descriptor is readable
+ * have none. If poll() fails all the same, all descriptors count as ready after a pause.
+ * @return true: @p stop is readable
  */
 static bool await_events(struct weft_tcp_server *s, int stop, int ms, bool *ready, bool *clients)
 {
@@ -584,7 +583,7 @@ static int listen_on(const struct addrinfo *ai, int backlog)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* clients inherit it */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* accept4() inherits it */
 	/*
 	 * A connection arrives with its first bytes, or after a second without any. So a client
 	 * that has no core between its connect and its greeting needs no place in this time.
@@ -613,7 +612,7 @@ static int open_socket(const struct weft_tcp_server_params *p)
 	snprintf(port, sizeof(port), "%u", p->port);
 	if (getaddrinfo(p->host, port, &hints, &list) != 0)
 		return -EINVAL;
-	/* An IPv6 socket accepts IPv4 connections too, so it is tried first. */
+	/* Without a host, try IPv6 first: such a socket accepts IPv4 connections, too. */
 	for (ai = list; ai && fd < 0; ai = ai->ai_next)
 		if (p->host || ai->ai_family == AF_INET6)
 			fd = listen_on(ai, p->backlog);

@@ -2,8 +2,8 @@
 /**
  * @file base/tcp.h
  * TCP connections to and from hosts that have not authenticated themselves: a connect by host and
- * port, and a server whose clients have bounds. weft_listen.h and the programs use both, each with
- * a greeting of its own.
+ * port, and a server that bounds the resources of its clients. weft_listen.h and the programs use
+ * both, each with a greeting of its own.
  *
  *	client -> server  its greeting
  *	client <- server  the reply, or nothing
@@ -20,7 +20,7 @@
 
 #define WEFT_TCP_SECOND 1000000000u
 
-/** CLOCK_MONOTONIC in ns; all times of this unit are such times. */
+/** @return CLOCK_MONOTONIC in ns; all points in time of this file are such times. */
 uint64_t weft_tcp_now(void);
 
 /** @p now + @p ns, at most UINT64_MAX. */
@@ -33,10 +33,10 @@ struct weft_tcp_connect {
 	uint16_t port;
 	const char *remedy;   /**< text for "no server listens on HOST port N: REMEDY" */
 	uint64_t timeout;     /**< ns, of one attempt at all addresses of the name */
-	uint64_t again_until; /**< while no server listens, all addresses are tried again */
-	uint64_t end;         /**< time limit of all attempts together */
+	uint64_t again_until; /**< time until which attempts are repeated if no server listens */
+	uint64_t end;         /**< time at which the last attempt ends */
 	/**
-	 * Called at least every 100 ms, except during the resolution of the name. May be NULL.
+	 * Called every 100 ms of a wait, but not during the resolution of the name. May be NULL.
 	 * @return 0; or a negative error, which ends the connect
 	 */
 	int (*idle)(void *arg);
@@ -47,40 +47,43 @@ struct weft_tcp_connect {
 	int (*greet)(struct weft_tcp_connect *c, int fd, uint64_t end);
 	void *arg;
 	int stopped;   /**< 0 before the call; afterwards the error of idle, or 0 */
-	char why[512]; /**< out: a sentence with host, port and remedy */
+	char why[512]; /**< out, on error: a sentence with host, port and remedy */
 };
 
 /**
  * Resolve the name and connect. All addresses are tried in order; each gets an equal part of the
- * remaining time. The error is that of the attempt that came farthest. Blocks.
+ * remaining time. The error is that of the attempt that came farthest. The call blocks.
  * @return the socket, which does not block; or a negative error: -ENOENT the name has no address;
  *   -EAGAIN the name service fails at present; -ENOMEM or -EIO of the resolution; -ECONNREFUSED no
  *   server listens; -ETIMEDOUT; errors of idle and greet; another error of the socket
  */
 int weft_tcp_connect(struct weft_tcp_connect *c);
 
-/** Set the sentence. @return @p status */
+/** Set c->why. @return @p status */
 int weft_tcp_fail(struct weft_tcp_connect *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** Wait for POLLIN or POLLOUT. @return 0, -ETIMEDOUT, or the error of idle */
+/** Wait until @p end for POLLIN or POLLOUT. @return 0, -ETIMEDOUT, or the error of idle */
 int weft_tcp_wait(struct weft_tcp_connect *c, int fd, short events, uint64_t end);
 
-/** @return 0; -ENODATA: the connection ends before @p size bytes; or another error */
+/**
+ * Receive @p size bytes before @p end.
+ * @return 0; -ENODATA: the peer has ended the connection before; or another negative error
+ */
 int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size, uint64_t end);
 
 /* ------------------------------------------------------------------ server */
 
 #define WEFT_TCP_HELLO_MAX 8192u
 
-/** What a client gets for its greeting. */
+/** The server's reaction to the greeting of a client. */
 struct weft_tcp_answer {
-	/** sent before the connection ends or is taken; `owned`, or outlives the server */
+	/** sent before the connection ends or is taken; in `owned`, or it outlives the server */
 	const void *reply;
-	size_t length; /**< 0: there is no reply */
-	void *owned;   /**< of this client alone: the server calls free(), also when it closes */
+	size_t length; /**< bytes of the reply; 0: there is no reply */
+	void *owned;   /**< memory that the server frees with the client's place; or NULL */
 	bool accepted;
-	char why[160]; /**< why a client is refused; "" = without a line of the log */
+	char why[160]; /**< for the log: why the client is refused; "" = refused() is not called */
 };
 
 struct weft_tcp_server_params {
@@ -88,15 +91,15 @@ struct weft_tcp_server_params {
 	bool names;       /**< host may be a name, whose resolution blocks */
 	uint16_t port;    /**< 0 = a free one */
 	int backlog;      /**< connections that the kernel holds before accept */
-	bool keeps;       /**< accepted connections are for weft_tcp_server_take() */
-	size_t hello;     /**< bytes of a greeting, at most WEFT_TCP_HELLO_MAX */
+	bool keeps;       /**< accepted connections stay open for weft_tcp_server_take() */
+	size_t hello;     /**< bytes of the longest greeting, at most WEFT_TCP_HELLO_MAX */
 	/**
 	 * Judge the first @p length bytes of a client.
-	 * @return 0: @p answer is filled in; -EAGAIN: more bytes are needed, if there are less than
-	 *   `hello`
+	 * @return 0: @p answer is filled in; -EAGAIN, only if @p length < `hello`: more bytes are
+	 *   needed
 	 */
 	int (*judge)(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer);
-	/** Log a refused client; @p last: further ones have no line. */
+	/** Log a refused client; @p last: this is the server's last call of refused(). */
 	void (*refused)(void *arg, const char *client, const char *why, bool last);
 	void *arg;
 };
@@ -107,67 +110,68 @@ struct weft_tcp_server;
  * Listen. At most 16 clients are served at once. A further one takes the place of a client that has
  * its reply, or else of one of the host (IPv6: the /64) with the most clients. A client is dropped
  * after 5 s. A connection is a client from its first bytes, or after a second without any.
- * Only the first 16 refused clients are passed to refused().
- * @return 0; -EINVAL the host has no address here; an error of the socket; -ENOMEM
+ * Only the first 16 refused clients with a reason are passed to refused().
+ * @return 0; -EINVAL: the host cannot be resolved, or `hello` is too large; an error of the socket;
+ *   -ENOMEM
  */
 int weft_tcp_server_open(const struct weft_tcp_server_params *params,
 			 struct weft_tcp_server **server);
 
-/** A socket for both families has IPv4 addresses as ::ffff:a.b.c.d: make @p ss the IPv4 one. */
+/** If @p ss is an IPv4 address in the IPv6 form ::ffff:a.b.c.d, make it an IPv4 address. */
 void weft_tcp_unmap(struct sockaddr_storage *ss);
 
-/** The local address as a number, and the port. */
+/** Get the local address in numeric form, and the port. */
 void weft_tcp_server_query(const struct weft_tcp_server *s, char *host, size_t size,
 			   uint16_t *port);
 
 /**
- * Sleep until there is an event, at most @p ms (-1: no limit), and serve the clients. Returns false
- * at once while an accepted client waits for weft_tcp_server_take().
+ * Sleep until there is an event, at most @p ms (-1: no limit), and serve the clients. The call
+ * returns false at once while an accepted client waits for weft_tcp_server_take().
  * @param stop  an eventfd that does not block, and ends the sleep when it is readable; -1 = none
  * @return true: @p stop is readable, and no client was served
  */
 bool weft_tcp_server_run(struct weft_tcp_server *s, int stop, int ms);
 
 /**
- * With `keeps`, an accepted client, which the caller owns then. The server judges no other client
- * before the accepted one is taken.
- * @return its socket, which does not block; -1 = there is none
+ * With `keeps`: take the connection of an accepted client, which the caller then owns. The server
+ * judges no other client before the accepted one is taken.
+ * @return the socket, which does not block; -1 = there is none
  */
 int weft_tcp_server_take(struct weft_tcp_server *s);
 
-/** Clients that got the whole reply; clients that were refused or slow. Any thread. */
+/** Numbers of accepted clients with their whole reply, and of refused ones. Any thread. */
 uint64_t weft_tcp_server_served(const struct weft_tcp_server *s);
 uint64_t weft_tcp_server_refused(const struct weft_tcp_server *s);
 
-/** NULL is allowed. */
+/** @p s may be NULL. */
 void weft_tcp_server_close(struct weft_tcp_server *s);
 
 /* ------------------------------------------------------------------ greetings */
 
 /*
- * Two messages by which a server with the job key gives a text to clients that have the key, and to
- * no other. doc/sealing.md, "Addresses by TCP", has the bytes. drivers/dpdk/seal/exchange.c has the
- * functions, since the library itself contains no cryptography.
+ * Two messages by which a server with the job key gives a text only to clients that have the key.
+ * doc/sealing.md, "Addresses by TCP", defines the bytes. drivers/dpdk/seal/exchange.c has the
+ * functions, since the library itself encrypts nothing.
  */
 
 #define WEFT_GREETING_REQUEST 48u  /**< bytes of the client's message */
 #define WEFT_GREETING_OVERHEAD 64u /**< bytes of the server's message beyond its text */
 
-/** What one end brings to an exchange; to be wiped after it. */
+/** The secrets of one end of an exchange; the caller wipes them afterwards. */
 struct weft_greeting_key {
 	uint8_t job_key[32];
-	uint8_t random[32]; /**< never used before; a client may repeat its own request */
+	uint8_t random[32]; /**< new for each exchange; open() needs the one of request() */
 };
 
-/** Calls return 0; -EBADMSG for bytes that were not made with this key; -EIO of libcrypto. */
+/** Calls return 0; -EBADMSG: the bytes were not made with this job key; -EIO: libcrypto failed. */
 struct weft_greeting_ops {
-	/** The client's message: the same bytes each time. */
+	/** Make the client's message: the same bytes each time for the same @p k. */
 	int (*request)(const struct weft_greeting_key *k, uint8_t message[WEFT_GREETING_REQUEST]);
-	/** The server's message, of @p len + WEFT_GREETING_OVERHEAD bytes. */
+	/** Make the server's @p message of @p len + WEFT_GREETING_OVERHEAD bytes from @p text. */
 	int (*answer)(const struct weft_greeting_key *k,
 		      const uint8_t request[WEFT_GREETING_REQUEST], const void *text, size_t len,
 		      uint8_t *message);
-	/** @param text  @p len - WEFT_GREETING_OVERHEAD bytes, of no meaning after an error */
+	/** Decrypt @p message into @p text of @p len - WEFT_GREETING_OVERHEAD bytes. */
 	int (*open)(const struct weft_greeting_key *k, const uint8_t *message, size_t len,
 		    void *text);
 };

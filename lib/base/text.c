@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ printable text */
 
-/* A character's bytes, from its first one; 0 = no first byte of UTF-8 */
+/* @return bytes of the UTF-8 character that begins with @p first; 0 = none begins so */
 static size_t bytes_of(uint8_t first)
 {
 	if (first < 0x80)
@@ -26,8 +26,8 @@ static size_t bytes_of(uint8_t first)
 }
 
 /*
- * Controls, surrogates, what is beyond Unicode, separators of lines and paragraphs, the byte order
- * mark, and marks that turn the direction of text (bidi).
+ * Is @p c a control, a surrogate, a number beyond Unicode, a separator of lines or paragraphs, the
+ * byte order mark, or a mark that turns the direction of text (bidi)?
  */
 static bool is_harmful(uint32_t c)
 {
@@ -152,8 +152,8 @@ void weft_texts_free(struct weft_texts *texts)
 
 /* ------------------------------------------------------------------ JSON */
 
-#define JSON_RESERVE 64u   /* bytes for the last member and the end */
-#define JSON_TEXT_MAX 1024 /* bytes of a text */
+#define JSON_RESERVE 64u   /* bytes for the number of members left out, and for the end */
+#define JSON_TEXT_MAX 1024 /* bytes of a text with its zero byte; longer ones are cut */
 
 /* @return false: there is no room, and nothing was written */
 static bool put_json(struct weft_json *j, const char *text, size_t len)

@@ -13,20 +13,18 @@
 
 /* ------------------------------------------------------------------ printable text */
 
-/* Text of a peer, a file or the environment, shown without its terminal control sequences. */
-
 /**
  * Replace by '?', in place, every byte of the first @p length ones that is not part of printable
  * UTF-8: control characters (C0, DEL, C1), malformed, overlong or truncated sequences, surrogates,
  * numbers beyond Unicode, separators of lines and paragraphs, the byte order mark, and the marks
- * that change the direction of what follows. The length stays. No allocation, no locale.
+ * that change the direction of what follows. The length stays, and the locale does not matter.
  */
 void weft_text_printable(char *text, size_t length);
 
-/** Copy up to @p size - 1 of @p length bytes, made printable, and terminate @p dst. @p size > 0 */
+/** Copy up to @p size - 1 of @p length bytes, make them printable, and terminate. @p size > 0 */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 
-/** @return @p text behind "@p name: " if it begins so, since the caller prints the name itself */
+/** @return @p text without a leading "@p name: ", since the caller prints the name itself */
 const char *weft_text_without_name(const char *text, const char *name);
 
 /**
@@ -49,7 +47,7 @@ void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
  * that a caller needs no copy. A text that was returned before is not stored again.
  */
 
-/** Different texts of an object. Reasons have measured numbers, so a bound is needed. */
+/** The maximum number of texts of an object: texts with measured numbers can be many. */
 #define WEFT_TEXTS_MAX 256u
 
 struct weft_texts {
@@ -57,7 +55,7 @@ struct weft_texts {
 	unsigned int num;
 };
 
-/** @return the same text, which lives as long as @p texts; else the reason why it is missing */
+/** @return a copy that lives as long as @p texts; or, if there is no room, a text that explains */
 const char *weft_texts_add(struct weft_texts *texts, const char *text);
 /** @return the text as weft_texts_add() has returned it; NULL = it is not there */
 const char *weft_texts_find(const struct weft_texts *texts, const char *text);
@@ -74,7 +72,7 @@ void weft_texts_free(struct weft_texts *texts);
 enum weft_json_kind {
 	WEFT_JSON_DICT,
 	WEFT_JSON_ARRAY,
-	WEFT_JSON_TEXT, /**< one weft_json_text() without a name; without that call it is null */
+	WEFT_JSON_TEXT, /**< a text by one weft_json_text() without a name; null without that */
 };
 
 struct weft_json {
@@ -87,7 +85,7 @@ struct weft_json {
 /** @param size  at least 256 + @p command_len */
 void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
 		     size_t command_len, enum weft_json_kind kind);
-/** @p name NULL in arrays. What is not printable UTF-8 becomes '?'. Cut after 1023 bytes. */
+/** @p name is NULL in arrays. @p text is made printable, and cut after 1023 bytes. */
 void weft_json_text(struct weft_json *j, const char *name, const char *text);
 void weft_json_number(struct weft_json *j, const char *name, uint64_t value);
 /** @return length of the text in @p out, without its zero byte */
@@ -101,7 +99,7 @@ size_t weft_json_end(struct weft_json *j);
  * and the expected form.
  */
 
-/** One "name=value" of the text, and the buffer for an error message. No text is terminated. */
+/** One "name=value" and the buffer for an error message; name and value have no zero byte. */
 struct weft_opt {
 	const char *key, *value;
 	size_t key_len, value_len;
@@ -114,9 +112,9 @@ struct weft_opt_key {
 	const char *key;
 	/** @return 0, or the result of weft_opt_complain() */
 	int (*set)(void *opts, const struct weft_opt *opt);
-	/* Without a setter. */
-	size_t at, size;   /**< the field in opts; an integer of 1, 2 or 4 bytes */
-	uint32_t min, max; /**< of the number; the field can hold them */
+	/* The following members are used if there is no setter. */
+	size_t at, size;   /**< offset and size of the field in opts; 1, 2 or 4 bytes */
+	uint32_t min, max; /**< bounds of the number; the field can hold both */
 };
 
 /** The entry of an option whose number, from @p least to @p most, goes into @p field of @p type. */
@@ -126,23 +124,23 @@ struct weft_opt_key {
 		.min = least, .max = most                                                        \
 	}
 
-/** "lane option 'mtu=abc'" in an error message. */
+/** The beginning of an error message, such as "lane option 'mtu=abc'". */
 #define WEFT_OPT_FMT "lane option '%.*s=%.*s'"
 #define WEFT_OPT_ARG(o) (int)(o)->key_len, (o)->key, (int)(o)->value_len, (o)->value
 
-/** Write the error message. @return -EINVAL */
+/** Write the error message to opt->why. @return -EINVAL */
 int weft_opt_complain(const struct weft_opt *opt, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** One to nine decimal digits, all of the text, within [min, max]. @return 0 or -EINVAL */
+/** Parse a text of only one to nine digits; a number in [min, max]. @return 0 or -EINVAL */
 int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *out);
 
-/** The value as a number within [min, max]. @return 0, or -EINVAL with the error message */
+/** Parse the value, a number in [min, max]. @return 0, or -EINVAL with the error message */
 int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint32_t *out);
 
 /**
- * Dotted quad without leading zeros (some programs read these as octal numbers, others as decimal
- * ones); host byte order.
+ * Parse a dotted quad; @p out has host byte order. Leading zeros are errors: some programs read
+ * such numbers as octal ones, others as decimal ones.
  * @return 0 or -EINVAL
  */
 int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);
@@ -152,8 +150,8 @@ int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);
  *
  * @param text   NULL or "" = none
  * @param keys   at most 32
- * @param known  their names for error messages: "ip, gw, mtu"
- * @param opts   passed to the setters; has the fields
+ * @param known  the names of all keys for error messages: "ip, gw, mtu"
+ * @param opts   the struct that has the fields; passed to the setters
  * @param why    on error: the message
  * @return 0 or -EINVAL
  */

@@ -27,7 +27,10 @@ static bool is_real_time(void)
 	return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
-/* The kernel removes cores that are not in the process' cpuset. */
+/*
+ * Choose all cores except @p avoid and, for a real-time policy, those of the caller. The kernel
+ * removes cores that are not in the process' cpuset.
+ */
 static void choose_cores(cpu_set_t *cores, bool real_time, const cpu_set_t *avoid)
 {
 	cpu_set_t own;
@@ -51,16 +54,16 @@ static void init_attr(pthread_attr_t *attr, size_t stack, bool real_time, const 
 	if (cores)
 		pthread_attr_setaffinity_np(attr, sizeof(*cores), cores);
 	if (!real_time)
-		return; /* SCHED_BATCH and SCHED_IDLE are inherited: the user lowers all threads */
+		return; /* SCHED_BATCH or SCHED_IDLE, which a user chose for all, is inherited */
 	pthread_attr_setinheritsched(attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(attr, SCHED_OTHER);
 	pthread_attr_setschedparam(attr, &none);
 }
 
 /*
- * The kernel refuses the affinity mask if the cpuset has none of its cores, and a sandbox may
- * refuse it, too. The stack size is refused if thread-local storage needs more. The thread is then
- * started without them.
+ * The kernel refuses an affinity mask if the cpuset has none of its cores, and a sandbox may refuse
+ * any. A stack size is refused if thread-local storage needs more. So a failed attempt is repeated
+ * with all cores, then without a mask, then without a stack size.
  */
 static int create(pthread_t *thread, void *(*run)(void *arg), void *arg, const cpu_set_t *avoid)
 {
@@ -111,12 +114,12 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* ------------------------------------------------------------------ a recursive lock */
 
-/* pauses between two reads of the lock: each read takes the cache line from the owner */
+/* CPU pauses between two reads of the lock, because a read takes the cache line from the owner */
 #define LOOK_PAUSES 8u
 #define SPIN_LOOKS 60u /* reads of the lock before a waiting thread sleeps: about 15 us */
-/* reads for which an owner that gives way waits, at most: the waiting thread may have no core */
+/* a thread that gives way waits for at most this many reads: the next owner may have no core */
 #define GIVE_WAY_LOOKS 24u
-/* ns of one sleep, at most: a release may not see that a thread goes to sleep */
+/* ns after which a sleep ends, because a release may miss a thread that goes to sleep */
 #define SLEEP_NS 1000000
 
 _Thread_local uint32_t weft_lock_thread;
@@ -149,7 +152,7 @@ static void pause_between_looks(void)
 
 static uint32_t load(const _Atomic uint32_t *word)
 {
-	/* Relaxed: a hint; weft_lock_take() orders. */
+	/* Relaxed: the value is a hint; weft_lock_take() orders the accesses. */
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
@@ -160,7 +163,7 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 
 void weft_lock_wake(struct weft_lock *l)
 {
-	/* Relaxed: one call for all that sleep now; a thread that sleeps again sets it again. */
+	/* Relaxed: one call wakes all sleeping threads. One that sleeps again sets `sleeps`. */
 	if (atomic_exchange_explicit(&l->sleeps, 0, memory_order_relaxed))
 		futex(&l->owner, FUTEX_WAKE, INT_MAX, NULL);
 }
@@ -181,7 +184,7 @@ static void wait_for(struct weft_lock *l, uint32_t self)
 {
 	unsigned int looks = 0;
 
-	/* Relaxed: if the owner sees the count late, it only gives way a little later. */
+	/* Relaxed: an owner that reads the count late only gives way a little later. */
 	atomic_fetch_add_explicit(&l->waiting, 1, memory_order_relaxed);
 	while (load(&l->owner) != 0 || !weft_lock_take(l, self)) {
 		if (++looks > SPIN_LOOKS)
@@ -199,14 +202,14 @@ static void count_streak(struct weft_lock *l, uint32_t self)
 
 	l->last = self;
 	l->streak = again ? l->streak + 1 : 0;
-	/* Relaxed: only this thread decides by the value. */
+	/* Relaxed: the value is a hint, by which weft_lock_contended() waits. */
 	atomic_store_explicit(&l->yields, l->streak >= WEFT_LOCK_STREAK ? self : 0,
 			      memory_order_relaxed);
 }
 
 void weft_lock_contended(struct weft_lock *l, uint32_t self)
 {
-	/* Give way: the waiting thread that takes the lock clears `yields`. */
+	/* Give way until another thread has taken the lock, which clears `yields`. */
 	for (unsigned int i = 0; i < GIVE_WAY_LOOKS && load(&l->waiting) != 0; i++) {
 		if (load(&l->yields) != self)
 			break;
@@ -220,7 +223,7 @@ void weft_lock_contended(struct weft_lock *l, uint32_t self)
 /* ------------------------------------------------------------------ threads for blocking calls */
 
 #define IDLE_S 1                                 /* a thread without work ends after this time */
-#define LONG_THREADS (WEFT_BLOCKING_THREADS / 2) /* threads with calls that wait for the network */
+#define LONG_THREADS (WEFT_BLOCKING_THREADS / 2) /* bound of `long_running` */
 
 struct job {
 	void (*run)(void *arg);
@@ -234,13 +237,13 @@ STAILQ_HEAD(jobs, job);
 /* A thread; the record is on its stack. */
 struct worker {
 	pthread_t thread;
-	unsigned int calls; /* begun */
-	unsigned int seen;  /* calls at the last interrupt */
+	unsigned int calls; /* number of calls that this thread has begun */
+	unsigned int seen;  /* value of `calls` at the last weft_blocking_interrupt() */
 	bool busy;
 	LIST_ENTRY(worker) entry;
 };
 
-/* Of the process; the lock is never held during a call. */
+/* The lock guards the state of all threads of the process; it is not held during a call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work;
 static struct jobs queue = STAILQ_HEAD_INITIALIZER(queue);
@@ -280,7 +283,7 @@ static void after_fork_in_child(void)
 	queued = long_queued = long_running = idle = threads = 0;
 	/* Relaxed: the child has one thread. */
 	atomic_store_explicit(&pending, 0, memory_order_relaxed);
-	init_condition(); /* threads of the parent waited on it */
+	init_condition(); /* `work` still counts threads of the parent that waited on it */
 	pthread_mutex_unlock(&lock);
 }
 
@@ -292,7 +295,7 @@ static void init_once(void)
 	atfork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* With the lock. @return a call that may begin now, or NULL */
+/* The caller holds the lock. @return a call that may begin now, or NULL */
 static struct job *take_job(void)
 {
 	struct job *job = STAILQ_FIRST(&queue);
@@ -311,7 +314,7 @@ static struct job *take_job(void)
 	return job;
 }
 
-/* With the lock. @return the next call, or NULL after IDLE_S without one */
+/* The caller holds the lock. @return the next call, or NULL after IDLE_S without one */
 static struct job *next_job(void)
 {
 	struct timespec until;
@@ -366,8 +369,9 @@ static void *run_worker(void *arg)
 }
 
 /*
- * With the lock. Start a thread if more calls may begin than threads are idle, up to the bound.
- * @return 0, or an error: there is no thread at all
+ * Start a thread if more calls may begin than threads are idle, up to the bound. The caller holds
+ * the lock.
+ * @return 0; or an error: a thread could not be started, and there is no other one
  */
 static int start_threads(void)
 {
@@ -459,8 +463,8 @@ void weft_blocking_interrupt(void)
 #define SO_PASSRIGHTS 83 /* Linux 6.16 */
 #endif
 
-#define WITH_ONE_MESSAGE 253 /* descriptors: the kernel's SCM_MAX_FD */
-#define CLOSES_MAX 512u      /* pending, while further descriptors are received */
+#define WITH_ONE_MESSAGE 253 /* most descriptors of a message: the kernel's SCM_MAX_FD */
+#define CLOSES_MAX 512u      /* pending calls from which no further descriptors are received */
 #define CLOSE_TRIES 20
 
 static void close_job(void *arg)
@@ -471,7 +475,7 @@ static void close_job(void *arg)
 void weft_foreign_fd_close(int fd)
 {
 	/*
-	 * If no thread can be started, the descriptor stays open: that costs a number, while a
+	 * If no thread can do it, the descriptor stays open. That costs a descriptor, while a
 	 * close() here could block the caller.
 	 */
 	(void)weft_blocking_run(close_job, (void *)(intptr_t)fd);
@@ -531,7 +535,7 @@ static void take_fds(struct msghdr *msg, int *fds, unsigned int num)
 
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num)
 {
-	/* The kernel passes as many descriptors as there is room for, and closes others here. */
+	/* All descriptors of a message fit: recvmsg() would close others, and could block. */
 	union {
 		char bytes[CMSG_SPACE(WITH_ONE_MESSAGE * sizeof(int)) +
 			   CMSG_SPACE(sizeof(struct ucred))];

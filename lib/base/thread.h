@@ -5,8 +5,8 @@
  * provider and the programs start all their threads here, so that all threads have the same
  * properties:
  *
- * - All signals are blocked, except that of weft_blocking_init(): handlers run in the application's
- *   threads.
+ * - All signals are blocked, so that handlers run in the application's threads. Only threads for
+ *   blocking calls do not block the signal of weft_blocking_init().
  * - The stack has WEFT_THREAD_STACK bytes, because mlockall(MCL_FUTURE) locks a stack as a whole.
  *   It has the default size where thread-local storage needs more.
  * - A caller with a real-time policy (SCHED_FIFO, SCHED_RR) starts a thread with SCHED_OTHER.
@@ -44,12 +44,11 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 /* ------------------------------------------------------------------ a recursive lock */
 
 /*
- * For calls of some ten nanoseconds each, by several threads.
+ * This lock is for calls of some ten nanoseconds each, by several threads.
  *
- * A lock that moves to another core takes the guarded data with it: some twenty cache lines, which
- * cost more than the call. So a thread that calls again and again keeps the lock for
- * WEFT_LOCK_STREAK acquisitions while others wait, and gives way then. The shares of threads follow
- * from that bound.
+ * When the lock moves to another core, the guarded data move, too: some twenty cache lines, which
+ * cost more than the call. So a thread that calls again and again may acquire the lock
+ * WEFT_LOCK_STREAK times in sequence while others wait. Then it gives way.
  *
  * A waiting thread spins for about 15 us and sleeps then. So a thread of a real-time policy leaves
  * its core to an owner of a lower priority. A child process has the lock as its parent had it at
@@ -60,23 +59,23 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /** All zero is an unlocked lock. */
 struct weft_lock {
-	_Atomic uint32_t owner;   /* thread that holds it; 0 = none */
-	_Atomic uint32_t waiting; /* threads that spin or sleep */
-	_Atomic uint32_t sleeps;  /* a thread sleeps, or is about to */
+	_Atomic uint32_t owner;   /* number of the thread that holds the lock; 0 = none */
+	_Atomic uint32_t waiting; /* number of threads that spin or sleep */
+	_Atomic uint32_t sleeps;  /* 1: a thread sleeps, or is about to */
 	_Atomic uint32_t yields;  /* thread that must give way; 0 = none; written by the owner */
 	/* written by the owner only */
 	unsigned int depth;
-	uint32_t last;       /* thread that held it before */
-	unsigned int streak; /* acquisitions of `last` in sequence while others waited */
+	uint32_t last;       /* thread of the last contended acquisition */
+	unsigned int streak; /* its further contended acquisitions, in sequence */
 };
 
 extern _Thread_local uint32_t weft_lock_thread __attribute__((tls_model("initial-exec")));
 
 /* Give the calling thread its number, at its first lock. @return the number, which is not 0 */
 uint32_t weft_lock_number(void);
-/* Acquire the lock when it is taken, or others wait for it. */
+/* Acquire the lock while another thread holds it or waits for it. */
 void weft_lock_contended(struct weft_lock *l, uint32_t self);
-/* Wake the sleeping threads, after a release that has seen one. */
+/* Wake the sleeping threads, after a release that has read a set `sleeps`. */
 void weft_lock_wake(struct weft_lock *l);
 
 static inline uint32_t weft_lock_self(void)
@@ -86,12 +85,12 @@ static inline uint32_t weft_lock_self(void)
 	return __builtin_expect(self != 0, 1) ? self : weft_lock_number();
 }
 
-/* @return the lock was free, and the caller has it */
+/* @return true: the lock was free, and the caller now has it */
 static inline bool weft_lock_take(struct weft_lock *l, uint32_t self)
 {
 	uint32_t none = 0;
 
-	/* Acquire: what the last owner wrote is read; pairs with weft_lock_release(). */
+	/* Acquire: pairs with weft_lock_release(), so that the last owner's writes are read. */
 	return atomic_compare_exchange_strong_explicit(&l->owner, &none, self, memory_order_acquire,
 						       memory_order_relaxed);
 }
@@ -100,9 +99,9 @@ static inline void weft_lock_acquire(struct weft_lock *l)
 {
 	uint32_t self = weft_lock_self();
 
-	/* Relaxed: the own number there was written by this thread. */
+	/* Relaxed: only this thread writes its own number to `owner`. */
 	if (atomic_load_explicit(&l->owner, memory_order_relaxed) != self) {
-		/* Relaxed: a hint; a thread that has begun to wait is seen by a later call. */
+		/* Relaxed: the value is a hint; a later call reads the new number. */
 		if (__builtin_expect(atomic_load_explicit(&l->waiting, memory_order_relaxed) != 0 ||
 					     !weft_lock_take(l, self),
 				     0))
@@ -130,8 +129,8 @@ static inline void weft_lock_release(struct weft_lock *l)
 	/* Release: pairs with weft_lock_take(). */
 	atomic_store_explicit(&l->owner, 0, memory_order_release);
 	/*
-	 * Relaxed, without a fence behind the store: a thread that goes to sleep at this moment may
-	 * be missed. It wakes by its time limit.
+	 * Relaxed, without a fence behind the store: this may miss a thread that goes to sleep at
+	 * the same moment. That thread wakes after its time limit.
 	 */
 	if (__builtin_expect(atomic_load_explicit(&l->sleeps, memory_order_relaxed), 0))
 		weft_lock_wake(l);
@@ -140,11 +139,10 @@ static inline void weft_lock_release(struct weft_lock *l)
 /* ------------------------------------------------------------------ threads for blocking calls */
 
 /*
- * Calls that may block for as long as another process chooses, in threads of their own.
- *
- * Up to WEFT_BLOCKING_THREADS threads of the process run them; further calls wait in a queue. A
- * thread without work ends after a second. A forked child starts with an empty queue: calls of its
- * parent are the parent's.
+ * Calls that may block for as long as another process chooses run in threads of their own. There
+ * are up to WEFT_BLOCKING_THREADS such threads in the process; further calls wait in a queue. A
+ * thread without work ends after a second. A forked child starts with an empty queue: its parent
+ * runs the calls.
  */
 
 #define WEFT_BLOCKING_THREADS 64u
@@ -159,9 +157,9 @@ static inline void weft_lock_release(struct weft_lock *l)
 void weft_blocking_init(int signo, const cpu_set_t *avoid);
 
 /**
- * Call @p run with @p arg in another thread. Any thread; returns at once.
- * @return 0; -ENOMEM; -EAGAIN: there is no thread, and a limit forbids to start one. @p run is not
- *   called then.
+ * Call @p run with @p arg in another thread. Any thread may call this; it returns at once.
+ * @return 0; or an error, and @p run is not called: -ENOMEM; -EAGAIN: there is no thread, and a
+ *   limit forbids to start one
  */
 int weft_blocking_run(void (*run)(void *arg), void *arg);
 
@@ -172,29 +170,29 @@ int weft_blocking_run(void (*run)(void *arg), void *arg);
  */
 int weft_blocking_run_long(void (*run)(void *arg), void *arg);
 
-/** @return calls of weft_blocking_run() that run or are in the queue. Any thread. */
+/** @return calls of weft_blocking_run(), not of weft_blocking_run_long(), that run or wait */
 unsigned int weft_blocking_pending(void);
 
-/** Send the signal to each thread whose call was already under way at the last interrupt. */
+/** Signal each thread whose present call was already running when this was called last. */
 void weft_blocking_interrupt(void);
 
 /* ------------------------------------------------------------------ others' descriptors */
 
 /*
- * Descriptors that another process has chosen.
+ * Descriptors and memory that come from another process.
  *
  * The sender of a descriptor controls how long its close() blocks: a TCP socket that lingers, a
  * file of FUSE, or a Unix socket in whose queue such descriptors wait. The thread that moves
- * messages must not wait for another process, so other threads close each of them. A receive
- * closes, too: the kernel drops descriptors for which a process has no number left.
+ * messages must not wait for another process, so other threads close such descriptors. A receive
+ * can close some, too: those for which the process has no descriptor number left.
  */
 
-/** Close @p fd in another thread, without a wait. Without a thread it stays open. Any thread. */
+/** Close @p fd in another thread, and do not wait. If none can be started, @p fd stays open. */
 void weft_foreign_fd_close(int fd);
 
 /**
- * Unmap memory that another process has made, in another thread. Any thread; returns at once. Where
- * no thread can be started, the memory is unmapped here.
+ * Unmap memory of another process's file, in another thread. The call returns at once, except where
+ * no thread can be started: it then unmaps the memory itself.
  *
  * The mapping may be the last reference to the file, and the file may be larger than the mapping.
  * munmap() then frees all pages of the file, which can take seconds.
@@ -202,8 +200,8 @@ void weft_foreign_fd_close(int fd);
 void weft_foreign_unmap(void *at, size_t len);
 
 /**
- * @return false: too many closes are pending. The caller should receive no further descriptors and
- *   accept no connections until the result is true again. Any thread.
+ * @return false: too many blocking calls are pending. The caller should receive no further
+ *   descriptors and accept no connections until the result is true again.
  */
 bool weft_foreign_fd_has_room(void);
 
@@ -219,21 +217,22 @@ bool weft_foreign_fd_has_room(void);
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num);
 
 /**
- * Send one message with @p num descriptors, which stay the caller's. Does not wait; no SIGPIPE.
+ * Send one message with copies of @p num descriptors. The call does not wait or cause SIGPIPE.
  * @return bytes sent, or a negative errno value
  */
 ssize_t weft_socket_send_fds(int sock, const void *buf, size_t len, const int *fds,
 			     unsigned int num);
 
 /**
- * No peer can pass descriptors over @p sock any more, nor over connections that it accepts.
- * @return false: the kernel is older than Linux 6.16
+ * Make the kernel refuse descriptors that peers send over @p sock, or over connections that @p sock
+ * accepts. @return false: the kernel does not support this (it is older than Linux 6.16)
  */
 bool weft_socket_refuse_fds(int sock);
 
 /**
- * Close a socket to which each user may have connected. If descriptors may wait in it, another
- * thread closes it, and the call returns after at most 20 ms.
+ * Close a socket to which any user may have connected. On kernels older than Linux 6.16, unread
+ * descriptors may be in it. Another thread then closes it, and the call returns after about 20 ms
+ * at most.
  */
 void weft_socket_close_public(int sock);
 
