@@ -18,8 +18,8 @@
 /* ------------------------------------------------------------------ contents */
 
 /*
- * The registration cache's contents, by kind and address. Pure: no locks, system calls,
- * allocations.
+ * The registration cache's contents, by kind and address. These functions take no locks, make no
+ * system calls and allocate nothing.
  *
  * **Kinds.** A key must not give access to memory that was never offered. So registrations whose
  * keys go to peers are separate, one kind per right. They grow only by memory offered with that
@@ -31,9 +31,9 @@
  */
 
 enum weft_regcache_kind {
-	WEFT_REGCACHE_LOCAL, /**< no keys */
-	WEFT_REGCACHE_READ,  /**< peers may read */
-	WEFT_REGCACHE_WRITE, /**< peers may write */
+	WEFT_REGCACHE_LOCAL, /**< peers get no keys */
+	WEFT_REGCACHE_READ,  /**< peers may only read */
+	WEFT_REGCACHE_WRITE, /**< peers may only write */
 	WEFT_REGCACHE_KINDS,
 };
 
@@ -42,14 +42,14 @@ struct weft_regcache_entry {
 	struct weft_mem *mem;
 	unsigned int access; /**< WEFT_LANE_ACCESS_*; the remote rights are those of the kind */
 	enum weft_regcache_kind kind;
-	uint32_t refs; /**< operations that use it */
-	bool listed;   /**< it is in the table: look-ups may find it */
+	uint32_t refs; /**< operations that use the entry; 0 = idle */
+	bool listed;   /**< the entry is in the table: look-ups may find it */
 	TAILQ_ENTRY(weft_regcache_entry)
-	link; /**< lru while listed and idle; garbage when neither */
+	link; /**< while idle: in lru if listed, else in garbage */
 };
 
 struct weft_regcache_list {
-	struct weft_regcache_entry **entry; /**< by address; the array is the owner's */
+	struct weft_regcache_entry **entry; /**< sorted by address; memory of cache_start() */
 	unsigned int num;
 };
 
@@ -58,7 +58,7 @@ struct weft_regcache_table {
 	uintptr_t page_size;
 };
 
-/* The kind of a use. @return WEFT_REGCACHE_KINDS for rights that are never cached */
+/* @return the kind for @p access; WEFT_REGCACHE_KINDS for rights that are never cached */
 static enum weft_regcache_kind kind_of(unsigned int access)
 {
 	switch (access & WEFT_LANE_ACCESS_REMOTE) {
@@ -73,7 +73,7 @@ static enum weft_regcache_kind kind_of(unsigned int access)
 	}
 }
 
-/* The first entry that ends behind @p start. */
+/* @return index of the first entry that ends behind @p start, or list->num */
 static unsigned int table_position(const struct weft_regcache_list *list, uintptr_t start)
 {
 	unsigned int lo = 0, hi = list->num, mid;
@@ -161,7 +161,7 @@ static void table_pages(const struct weft_regcache_table *t, uintptr_t *start, u
 	*end = (*end + t->page_size - 1) & ~(t->page_size - 1);
 }
 
-/* Cut the entry's pages off the range. */
+/* Remove the entry's whole pages from the range. */
 static void cut_off(const struct weft_regcache_table *t, const struct weft_regcache_entry *e,
 		    uintptr_t *start, uintptr_t *end)
 {
@@ -173,12 +173,12 @@ static void cut_off(const struct weft_regcache_table *t, const struct weft_regca
 	else if (to >= *end)
 		*end = from < *end ? from : *end;
 	else
-		*end = *start; /* in the middle: all of the range is needed */
+		*end = *start; /* the entry is in the middle: nothing remains */
 	if (*start > *end)
 		*start = *end;
 }
 
-/* Reduce whole pages [start, end) to those that no entry needs; none if one is in the middle. */
+/* Reduce whole pages [start, end) to those without entries; to none if one is in the middle. */
 static void table_unshared(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
 {
 	unsigned int kind, i;
@@ -215,14 +215,14 @@ struct weft_regcache {
 	/* under lock */
 	pthread_mutex_t lock;
 	struct weft_regcache_table table;
-	unsigned int num;          /* entries of all kinds */
+	unsigned int num;          /* listed entries of all kinds */
 	struct entry_list lru;     /* listed, idle: least recently used first */
-	struct entry_list garbage; /* to be deregistered by the next caller */
+	struct entry_list garbage; /* to be deregistered by weft_regcache_reap() */
 	uint64_t events;
 	struct weft_regcache_stats stats;
 	/* read without a lock */
 	_Atomic bool running;
-	_Atomic bool *dirty; /* there is garbage: ctx->mem_garbage */
+	_Atomic bool *dirty; /* is &ctx->mem_garbage; true = there is garbage */
 };
 
 /* ------------------------------------------------------------------ the table; lock is held */
@@ -233,7 +233,7 @@ static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 	atomic_store_explicit(rc->dirty, true, memory_order_release);
 }
 
-/* No more hits. An idle entry becomes garbage now, another one when its last user releases it. */
+/* Hide from look-ups. An idle entry is garbage now, another one when its last user releases it. */
 static void entry_unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
 {
 	struct weft_regcache_entry *e = table_remove(list, i);
@@ -311,7 +311,7 @@ static int cache_start(struct weft_regcache *rc, char *why, size_t why_len)
 	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
 
-/* Start the cache, at the first miss; rc->slow is held. */
+/* Start the cache, at its first use; rc->slow is held. */
 static void try_start(struct weft_regcache *rc)
 {
 	char why[256] = "";
@@ -406,7 +406,7 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 	return weft_mem_make(rc->ctx, address, length, access, true, mem);
 }
 
-/* Pages of evicted entries. */
+/* The whole pages of evicted entries. */
 struct evicted {
 	struct weft_uffd_range range[MAX_EVICT];
 	unsigned int num;
@@ -435,20 +435,20 @@ static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 
 /*
  * An entry with these pages is gone. Stop watching their mappings if no other entry is in them.
- * rc->slow is held, so no entry is added in the meantime. rc->lock is not held, since fopen() calls
- * malloc().
+ * rc->slow is held, so no entry is added in the meantime. rc->lock is not held, since
+ * weft_uffd_anonymous() calls malloc().
  */
 static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pages)
 {
 	struct weft_uffd_range whole, rest;
 
 	if (!weft_uffd_anonymous(pages->start, pages->end, &whole))
-		whole = *pages; /* a part was unmapped */
+		whole = *pages; /* a part has been unmapped */
 	rest = whole;
 	pthread_mutex_lock(&rc->lock);
 	table_unshared(&rc->table, &rest.start, &rest.end);
 	pthread_mutex_unlock(&rc->lock);
-	/* The heap is watched by pages: stop watching the part without entries. */
+	/* On the heap, which is watched by pages, `whole` is `pages`. Its rest can be unwatched. */
 	if (whole.start == pages->start && whole.end == pages->end)
 		whole = rest;
 	if (rest.start == whole.start && rest.end == whole.end && rest.start < rest.end)
@@ -465,7 +465,10 @@ static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 		end_watch(rc, &out->range[i]);
 }
 
-/* Make room for @p bytes in one more entry; rc->slow and rc->lock are held. */
+/*
+ * Make room for one more entry of @p bytes; rc->slow and rc->lock are held. @return false: too few
+ * idle entries, or MAX_EVICT is reached
+ */
 static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *out)
 {
 	const struct weft_conf *conf = rc->ctx->conf;
@@ -493,7 +496,7 @@ static bool has_idle(struct weft_regcache *rc, size_t bytes)
 	return sum >= bytes;
 }
 
-/* Locked memory is exhausted: evict entries of @p bytes, if there are any. rc->slow is held. */
+/* Evict idle entries, if possible @p bytes of them, and deregister them. rc->slow is held. */
 static void give_back(struct weft_regcache *rc, size_t bytes)
 {
 	struct evicted out = {.num = 0};
@@ -506,7 +509,10 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 	weft_regcache_reap(rc);
 }
 
-/* Remove the entries that the new one replaces: those inside it, and local ones that it serves. */
+/*
+ * Unlist the entries that the new one replaces: those of its kind that overlap it, and local ones
+ * within its pages whose access it allows.
+ */
 static void replace_covered(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
 	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];
@@ -540,7 +546,7 @@ static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_ent
 	bool kept;
 
 	pthread_mutex_lock(&rc->lock);
-	/* If memory was unmapped in the meantime, it may have been this range. */
+	/* If memory was unmapped since widen_range(), it may have been this range. */
 	kept = events == rc->events;
 	if (kept)
 		replace_covered(rc, e);
@@ -556,7 +562,10 @@ static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_ent
 	return kept;
 }
 
-/* Extend the range by the entries that overlap it. @return the number of events so far */
+/*
+ * Extend the range by the entries of @p kind that overlap it, and for LOCAL first to whole pages.
+ * @return the number of events so far
+ */
 static uint64_t widen_range(struct weft_regcache *rc, enum weft_regcache_kind kind,
 			    uintptr_t *start, uintptr_t *end)
 {
@@ -571,7 +580,7 @@ static uint64_t widen_range(struct weft_regcache *rc, enum weft_regcache_kind ki
 	return events;
 }
 
-/* Watch [start, end). @return false: it cannot be watched, or is too large for the cache */
+/* Watch the mappings of the range. @return false: impossible, or it is too large for the cache */
 static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 {
 	struct weft_uffd_range whole;
@@ -581,15 +590,15 @@ static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end
 	table_pages(&rc->table, &start, &end);
 	if (!weft_uffd_anonymous(start, end, &whole))
 		return false;
-	/* The mapping may have changed, and another context may watch its other pages. */
+	/* The first try fails if the mapping has changed, or another context watches a part. */
 	return weft_uffd_watch(rc->watch.uffd, whole.start, whole.end) == 0 ||
 	       weft_uffd_watch(rc->watch.uffd, start, end) == 0;
 }
 
 /*
- * As weft_mem_make(). Memory registered by idle entries must not cause a failure: evict entries if
- * that may help. First evict the known excess; if that is not enough, as much as the new
- * registration needs. rc->slow is held.
+ * As weft_mem_make(), with all lanes. Memory registered by idle entries must not cause a failure:
+ * evict entries if that may help. First evict the known excess; if that is not enough, as much as
+ * the new registration needs. rc->slow is held. @return -EAGAIN, too: the range is not watched
  */
 static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
 			  unsigned int access, struct weft_mem **mem)
@@ -682,7 +691,7 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 	pthread_mutex_lock(&rc->slow);
 	*mem = cache_lookup(rc, start, end, access); /* another thread may have registered it */
 	if (!*mem)
-		cache_miss(rc, start, end, access, mem); /* else it cannot be stored */
+		cache_miss(rc, start, end, access, mem); /* on an error *mem stays NULL */
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
 	return *mem ? 0 : get_once(rc, address, length, access, mem);
@@ -732,8 +741,8 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
 	/*
-	 * Not as garbage, which another thread may be about to deregister: the memory must be
-	 * deregistered when this function returns.
+	 * The entry does not become garbage, which another thread could deregister later: the
+	 * memory must be deregistered when this function returns.
 	 */
 	if (last) {
 		weft_mem_deregister(mem);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/cache.h
- * The registration cache: registrations made on the fly, stored for the next message from the same
- * memory. Used by weft_mem_get() and weft_mem_put() (mem/mem.h).
+ * The registration cache: registrations made on the fly, stored for the next operation on the same
+ * memory. weft_mem_get() and weft_mem_put() (mem/mem.h) use it.
  *
  * **A hit is always valid.** Memory in the cache is watched (mem/watch.h). A call that unmaps,
  * moves or empties it blocks until the cache has received the event, and a look-up queries the
  * kernel for such calls. Memory that cannot be watched is registered for one operation and not
- * stored. A mapping is watched as a whole: watching a part would split it, and the program's
+ * stored. A mapping is watched as a whole if possible: watching a part splits it, and the program's
  * mremap() would fail. (The heap and the main stack, to which mremap() is not applied, are watched
- * by pages.) Only one context can watch a mapping: other contexts of the process do not cache
- * memory in it.
+ * by pages.) Only one context can watch a page: other contexts of the process do not cache memory
+ * in it.
  *
  * Locks, outermost first: `slow` (held by threads that register and evict, never for a hit), the
  * context's lock, `lock` (the table; a few instructions). The monitor thread holds `lock` while it
@@ -42,18 +42,18 @@
 
 enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
 
-/** A cache that does nothing before the first miss. @return NULL = no memory */
+/** Make a cache that does nothing before its first use. @return NULL = no memory */
 struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
-/** Deregister everything, end the thread. The context's lock is not held. */
+/** End the thread, and deregister everything. The caller does not hold the context's lock. */
 void weft_regcache_free(struct weft_regcache *rc);
 
 /**
  * Does the cache store registrations? False with WEFT_REG_CACHE=off. Otherwise true before the
- * first use, which tries to start it.
+ * first use, which tries to start the cache; afterwards true if the start succeeded.
  */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
-/** Deregister the entries that are invalid, evicted or replaced. Any thread, without the locks. */
+/** Deregister the entries that are garbage. The caller holds no lock of the cache or context. */
 void weft_regcache_reap(struct weft_regcache *rc);
 
 /** The counters and levels of the cache. */

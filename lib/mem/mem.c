@@ -22,13 +22,13 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	if (iface->mem_domain == 0)
 		return NULL;
 	d = &mem->domains[iface->mem_domain - 1];
-	/* Pairs with add_domain(). The iface may be closing in another worker: not dereferenced. */
+	/* Pairs with add_domain(). The iface may be closing in another worker: do not read it. */
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
 /*
- * A domain's number stays the same while the context exists: peers have it in their keys. @return
- * WEFT_MAX_DOMAINS: there are too many, or there is no memory
+ * Number the domain of @p iface. The number stays the same while the context exists, because peers
+ * have it in their keys. @return WEFT_MAX_DOMAINS: there are too many, or there is no memory
  */
 static unsigned int domain_index(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
@@ -86,7 +86,7 @@ static bool get_cost(struct weft_context *ctx, const struct weft_lane_iface *ifa
 	if (iface->mem_domain == 0 || domain_of(ctx, iface)->measured.n < 4)
 		return false;
 	c = &domain_of(ctx, iface)->measured;
-	/* Measurements of a single size give no slope: the driver's figure stays. */
+	/* Measurements of about one size give no slope: the driver's figure stays. */
 	var = c->xx - c->x * c->x / c->n;
 	if (var > 0.01 * c->xx)
 		*growth = (c->xt - c->x * c->t / c->n) / var;
@@ -112,7 +112,10 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 	return rc;
 }
 
-/* Read-only memory, such as a file mapped for reading, can be sent, and peers can read it. */
+/*
+ * Register with write access. If that fails and is optional, register without it: read-only memory,
+ * such as a file mapped for reading, can be sent, and peers can read it.
+ */
 static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 			   struct weft_mem_lane **out, char *why, size_t why_len)
 {
@@ -159,7 +162,7 @@ static int shortage_check(struct weft_context *ctx, size_t length)
 
 /* ------------------------------------------------------------------ domains */
 
-/* The first failure of the domain with this error? A program may cause one each millisecond. */
+/* Is this the domain's first failure with this error? A program may cause one each millisecond. */
 static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *iface, int err)
 {
 	struct weft_ctx_domain *d = domain_of(ctx, iface);
@@ -187,7 +190,7 @@ static void registration_failed(const struct weft_mem *mem, const struct weft_la
 {
 	bool news = is_news(mem->ctx, iface, err);
 
-	/* Registering on the fly has a fallback: one line for each kind of error. */
+	/* Registering on the fly has a fallback, so it logs an error once for each domain. */
 	if (!mem->on_the_fly && may_lack(iface))
 		weft_warn("%s: cannot register %zu bytes at %p: %s. This lane copies them",
 			  iface->name, mem->length, mem->address,
@@ -329,8 +332,8 @@ static bool has_domain(const struct weft_mem *mem)
 /*
  * Registers @p mem with the domains of all open interfaces.
  * @param partial  lanes that can copy may lack it; on the fly at least one lane must have it
- * @return 0, or the error of a domain that must not lack it: others may have been added. A domain
- *   whose table is full (-ENOSPC) may lack memory that the user registers
+ * @return 0, or the error of a domain that must not lack it: others may have been added. If the
+ *   user registers @p mem, a domain whose table is full (-ENOSPC) may lack it, too
  */
 static int domains_add(struct weft_mem *mem, bool partial)
 {
@@ -363,7 +366,7 @@ bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface
 
 /* ------------------------------------------------------------------ remote keys */
 
-/* Random keys that are tried for a free slot before the next level is used. */
+/* Number of random keys that are tried for a free slot before the next level is used. */
 #define TRIES 8
 
 static uint32_t level_mask(unsigned int level)
@@ -387,13 +390,16 @@ static struct weft_mem_slot *level_get(struct weft_mem_table *keys, unsigned int
 static void set_key(struct weft_mem_slot *slot, uint64_t key, struct weft_mem *mem)
 {
 	slot->mem = mem;
-	/* Release: a thread that reads the key reads its memory, too. */
+	/* Release: a thread that reads the key also reads slot->mem. */
 	atomic_store_explicit(&slot->key, key, memory_order_release);
 	mem->slot = slot;
 	mem->key = key;
 }
 
-/* Under the context's lock. @return 0; -ENOMEM; the error of the random source */
+/*
+ * Give @p mem a random key. The caller holds the context's lock. @return 0; -ENOMEM: also if no
+ * free slot was found; the error of the random source
+ */
 static int make_key(struct weft_mem_table *keys, const struct weft_platform *platform,
 		    struct weft_mem *mem)
 {
@@ -418,7 +424,10 @@ static int make_key(struct weft_mem_table *keys, const struct weft_platform *pla
 	return -ENOMEM;
 }
 
-/* Under the context's lock. @return 0; -EEXIST; -ENOMEM */
+/*
+ * Give @p mem a chosen key. The caller holds the context's lock. @return 0; -EEXIST: the key is in
+ * use; -ENOMEM: also if the key's slots are in use
+ */
 static int enter_key(struct weft_mem_table *keys, uint64_t key, struct weft_mem *mem)
 {
 	struct weft_mem_slot *slots, *slot, *unused = NULL;
@@ -465,11 +474,14 @@ struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t k
 	return NULL;
 }
 
-/* Under the context's lock. After the call no thread uses the memory, and none can start to. */
+/*
+ * The caller holds the context's lock. After the call no thread uses the memory by this key, and
+ * none can start to.
+ */
 static void revoke_key(struct weft_mem_slot *slot)
 {
 	atomic_store(&slot->key, 0);
-	/* Users copy at most one lane message: too short for a wait queue. */
+	/* A user copies at most one lane message, which is too short for a wait queue. */
 	while (atomic_load(&slot->users))
 		sched_yield();
 }
@@ -507,7 +519,8 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 /*
  * A registration belongs to the context and has one driver state per domain. Interfaces come and go
  * with workers, so the state moves to another interface of the domain when its own closes. Changes
- * need the context's lock, or its export_lock. core/worker.h names the fields read without one.
+ * need the context's lock; those of exports need its export_lock. core/worker.h names the fields
+ * read without a lock.
  */
 
 /*
@@ -579,7 +592,7 @@ static void withdraw_key(struct weft_mem *mem)
 	mem->slot = NULL;
 }
 
-/* A registration of all domains, or of some, in the context's list; the lock is held. */
+/* Make a registration with the properties of @p like. The caller holds the context's lock. */
 static int mem_make_like(struct weft_context *ctx, const struct weft_mem *like, bool partial,
 			 struct weft_mem **out)
 {
@@ -720,7 +733,7 @@ void weft_mem_put_dead(struct weft_mem *mem)
 		weft_regcache_put_dead(mem->ctx->regcache, mem);
 }
 
-/* One more operation whose peer has keys of the registration at @p at, if there is one. */
+/* Count one more export of the registration *@p at. @return that registration, or NULL */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {
 	struct weft_mem *narrow;

@@ -25,18 +25,18 @@ struct weft_mem_key {
 	 */
 	uint8_t domain;
 	const struct weft_lane_driver *driver;
-	uint64_t key; /**< weft_lane_driver.mem_key() */
+	uint64_t key; /**< result of weft_lane_driver.mem_key() */
 };
 
 /**
- * The keys of @p mem, one per domain whose driver has mem_key(). A domain without an open iface has
- * no key. Takes the context's lock.
+ * Get the keys of @p mem, one per domain whose driver has mem_key(). A domain without an open iface
+ * has no key. The call takes the context's lock.
  * @return number of keys written, at most @p max
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
 
-/* Keys of messages: core/worker.h. */
-/** The slot of a valid key, entered: slot->mem stays until weft_mem_key_leave(); or NULL. */
+/* Keys by which messages access memory: core/worker.h. */
+/** @return the slot of a valid key; slot->mem exists until weft_mem_key_leave(); NULL = invalid */
 struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key);
 
 void weft_mem_table_fini(struct weft_mem_table *keys);
@@ -44,10 +44,10 @@ void weft_mem_table_fini(struct weft_mem_table *keys);
 /* ------------------------------------------------------------------ on the fly */
 
 /**
- * A registration that covers [address, address + length), for an operation on memory that the user
- * has not registered. It is from the registration cache, or made now (system calls: not for small
- * messages). Its start and length may be larger than requested. Any thread; takes the context's
- * lock.
+ * Get a registration that covers [address, address + length), for an operation on memory that the
+ * user has not registered. It is from the registration cache, or made now by system calls, which is
+ * too slow for small messages. It may begin before @p address and end later than requested. Any
+ * thread may call this. The call can take the context's lock.
  * @param access  WEFT_LANE_ACCESS_*. With a REMOTE right, its keys give peers exactly this access,
  *   and only to memory for which the same right was requested, now or before. Without a REMOTE
  *   right its keys must not be sent to peers, because they may allow any access
@@ -62,25 +62,27 @@ void weft_mem_put(struct weft_mem *mem);
 
 /**
  * Release memory whose keys a peer has and may still use, because its operation did not end as
- * agreed. When the function has returned, the lanes' hardware refuses these keys. Memory that peers
- * may write has one user at a time, so it is deregistered. Memory that peers may only read remains
- * registered while other operations use the same registration; new operations do not find it.
+ * agreed. Memory that peers may write has one user at a time, so it is deregistered: when the
+ * function has returned, the lanes' hardware refuses its keys. Memory that peers may only read
+ * remains registered while other operations use the same registration; new ones do not find it.
  */
 void weft_mem_put_dead(struct weft_mem *mem);
 
 /**
- * A registration of all of @p mem whose keys allow peers exactly @p remote, and are not those that
- * the user sends to peers. For a registration by weft_mem_get() with @p remote it is @p mem itself.
- * For one of the user it is made at the first call, and exists as long as @p mem, or until
- * weft_mem_unexport() with @p dead. Any thread; takes the context's lock.
+ * Get a registration of all of @p mem whose keys allow peers exactly @p remote, and are not those
+ * that the user sends to peers. For a registration by weft_mem_get() with @p remote it is @p mem
+ * itself. For one of the user it is made at the first call, and exists as long as @p mem. After a
+ * weft_mem_unexport() with @p dead it ends when its last user has released it, and the next call
+ * makes another one. Any thread may call this. The call can take the context's lock.
  * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
  * @return to be released by weft_mem_unexport(); NULL = @p mem is by weft_mem_get() with other
  *   rights, or it cannot be registered with this right, which is logged as by weft_mem_get()
  */
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
 /**
- * @param dead  as weft_mem_put_dead(); registrations of weft_mem_get() are not changed: call
- *   weft_mem_put_dead() for them
+ * Release @p exported.
+ * @param dead  the peer may still use its keys, as in weft_mem_put_dead(). The call does nothing
+ *   for registrations of weft_mem_get(): call weft_mem_put_dead() for them
  */
 void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead);
 
@@ -101,13 +103,13 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 		  bool partial, struct weft_mem **mem);
 
 /**
- * Registering @p length bytes more is expected to fail (base/pacing.h). Takes the context's lock.
- * @return bytes of registrations to deregister before it may succeed; 0 = no domain has refused a
- *   total as small as this
+ * How much must be deregistered before @p length bytes more can be registered, by what the domains
+ * have refused (base/pacing.h)? The call takes the context's lock.
+ * @return bytes; 0 = no domain has refused a total as small as this
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
-/* The other headers of this folder that others may use. */
+/* The other headers of this folder that other folders may include. */
 #include "mem/cache.h"
 #include "mem/mem.h"
 
@@ -118,13 +120,13 @@ size_t weft_mem_excess(struct weft_context *ctx, size_t length);
  * when registrable memory is exhausted. The context's lock is held, unless stated otherwise.
  */
 
-/** Driver state of @p mem for @p iface, or NULL. Needs no lock. */
+/** @return the driver's state of @p mem for @p iface, or NULL. The call needs no lock. */
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface);
 
 /**
- * The cost of registering in the domain of @p iface: measured (an average over the last
- * registrations of this context), else the driver's figures. Takes the context's lock.
+ * Get the cost of registering in the domain of @p iface: measured (an average over the last
+ * registrations of this context), else the driver's figures. The call takes the context's lock.
  * @param[out] cost    s
  * @param[out] growth  s/byte
  * @return true = measured
@@ -132,13 +134,13 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
 		   double *growth);
 
-/** Free the list of domains. No iface of the context is open any more. */
+/** Free the list of domains, after all interfaces of the context have been closed. */
 void weft_mem_domains_free(struct weft_context *ctx);
 
-/** A new iface of a worker: all registrations are made with its domain, too. */
+/** Register all memory of the context with the domain of a new iface, too. */
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
 
-/** The open iface is about to close: its registrations move within the domain, or end. */
+/** Move the registrations of a closing iface to another one of its domain, or end them. */
 void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface);
 
 #endif /* WEFT_MEM_H */

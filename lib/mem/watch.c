@@ -78,10 +78,10 @@ bool weft_uffd_changing(int fd, uintptr_t page)
 	};
 
 	/*
-	 * Removes a write protection that does not exist. mm/userfaultfd.c returns -EAGAIN while
-	 * mmap_changing. An unmapping call increments it under the lock of the address space,
-	 * before other calls can get the address, and it is decremented when the event has been
-	 * read.
+	 * This removes a write protection that does not exist. mm/userfaultfd.c returns -EAGAIN
+	 * while its counter mmap_changing is not 0. An unmapping call increments the counter under
+	 * the lock of the address space, before other calls can get the address. The counter is
+	 * decremented when the event has been read.
 	 */
 	return ioctl(fd, UFFDIO_WRITEPROTECT, &wp) < 0;
 }
@@ -103,7 +103,7 @@ static bool range_of(const struct uffd_msg *m, struct weft_uffd_range *r)
 	}
 }
 
-/* Read events: the threads that wait for them go on. Never waits. @return ranges, at most @p max */
+/* Read up to @p max events without waiting; their threads continue. @return number of ranges */
 static unsigned int read_events(int fd, struct weft_uffd_range *out, unsigned int max)
 {
 	struct uffd_msg msgs[16];
@@ -126,7 +126,7 @@ struct mapping {
 	bool fixed; /* the heap or the stack: mremap() is not applied to them */
 };
 
-/* A line of /proc/self/maps: "start-end perms offset dev inode name". */
+/* Parse a line of /proc/self/maps: "start-end perms offset dev inode name". */
 static bool parse_line(const char *line, struct mapping *m)
 {
 	unsigned long start, end, inode;
@@ -171,9 +171,9 @@ bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range 
 /*
  * A child that does not exec has a copy of the descriptor as long as it runs. When the parent
  * closes its own, the copy would remain open, memory would remain watched, and a thread that unmaps
- * it would wait for an event that no thread reads. So the child closes its copy first of all.
- * uffds_lock: a descriptor in the list is open whenever the process is copied; it is never held
- * while waiting.
+ * such memory would wait forever. So the child closes its copy first of all. uffds_lock is held
+ * during fork(), so that each descriptor in the list is open in the child. No thread waits for
+ * events while it holds uffds_lock.
  */
 static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_regcache_watch) uffds = LIST_HEAD_INITIALIZER(uffds);
@@ -259,7 +259,7 @@ static void *monitor_thread(void *arg)
 				w->gone(w->arg, &gone[i]);
 		pthread_mutex_unlock(w->lock);
 	}
-	/* The end of a thread returns memory, too, and no thread reads events from here on. */
+	/* The end of this thread unmaps its stack, and no thread reads events from here on. */
 	close_uffd(w);
 	return NULL;
 }
@@ -323,6 +323,6 @@ void weft_regcache_watch_stop(struct weft_regcache_watch *w)
 		if (write(w->wake, &one, sizeof(one)) == sizeof(one))
 			pthread_join(w->thread, NULL);
 	}
-	/* In case the thread did not run in this process. */
+	/* The thread has closed the userfaultfd, if it ran in this process. */
 	close_all(w);
 }
