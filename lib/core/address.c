@@ -202,7 +202,7 @@ static int bad_address(char *why, size_t why_len, const char *text)
 	return -EINVAL;
 }
 
-/* @return false: the figures are impossible */
+/* @return false: a cost figure is outside the range that the wire permits */
 static bool get_figures(struct weft_address_iface *a, const struct weft_wire_iface *w)
 {
 	a->bandwidth = weft_get_single(w->bandwidth);
@@ -265,7 +265,7 @@ static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t
 	return 0; /* a later minor version may have appended bytes */
 }
 
-/* Magic and version are at the same place in every version; length and checksum may not be. */
+/* The first 16 bytes have the same layout in every version. Nothing else of @p head is read. */
 static int other_version(const struct weft_wire_address *head, char *why, size_t why_len)
 {
 	if (why)
@@ -429,7 +429,7 @@ int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *
 	*b = (struct weft_boot){0};
 	if (!weft_boot_is(buf, length))
 		return bad_boot(why, why_len, "this is no boot address");
-	/* Magic and version are at the same place in every version. */
+	/* Magic and major version are at the same place in every version. */
 	if (length < offsetof(struct weft_wire_boot_address, iface))
 		return bad_boot(why, why_len,
 				"the boot address is truncated: pass all bytes of "

@@ -16,7 +16,7 @@
 
 #define SYSTEM_FILE "/etc/weft.conf"
 
-/* Values of settings without a variable. */
+/* Bytes: values of settings that have no variable. */
 #define MIN_CHUNK 4096
 #define RNDV_MIN_PIECE 16384
 
@@ -42,7 +42,7 @@ const struct weft_option *weft_option_find(const char *name)
 
 #define WORD_MAX 40
 
-/* Levenshtein distance, without regard to case. Words above WORD_MAX are far from everything. */
+/* Levenshtein distance, without regard to case. A word above WORD_MAX has the distance WORD_MAX. */
 static unsigned int distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned int row[WORD_MAX + 1], i, j, diag, up;
@@ -173,8 +173,8 @@ static int config_alloc(struct weft_config **out)
 /* The place in a file, or the environment, that has a setting. */
 struct place {
 	const struct weft_config_sources *from;
-	char text[320]; /* "FILE:LINE: ", to precede a message; "" for the environment */
-	bool of_root;   /* the environment is the user's */
+	char text[320]; /* "FILE:LINE: ", the beginning of messages; "" = the environment */
+	bool of_root;   /* root owns the file; false for the environment */
 };
 
 #define warn_at(place, fmt, ...) \
@@ -190,12 +190,12 @@ static bool is_script_variable(const char *name, size_t len)
 
 /*
  * A program with set-user-id, set-group-id or file capabilities acts with rights that its user does
- * not have, and the environment is the user's. Such a variable would let the user write files or
+ * not have, and the user sets the environment. A guarded variable would let the user write files or
  * load a module with these rights.
  */
 static bool is_refused(const struct weft_option *opt, const struct place *place)
 {
-	/* One limit for each variable, so that each ignored variable is reported. */
+	/* Each variable has a limit of its own, so that each ignored variable is reported. */
 	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
 
 	if (!opt->guarded || !place->from->secure || place->of_root)
@@ -217,7 +217,7 @@ static bool is_removed(const char *name, const char *place)
 		r++;
 	if (r == end)
 		return false;
-	/* Relaxed: it guards only the message. */
+	/* Relaxed: the flag guards only the message. */
 	if (!atomic_exchange_explicit(&reported[r - weft_removed], true, memory_order_relaxed))
 		weft_warn("%sWEFT_%s has no effect since Weft %s: %s Remove the setting; a later "
 			  "release will not accept it",
@@ -235,7 +235,10 @@ static void warn_unknown(const struct place *place, const char *name)
 		warn_at(place, "unknown variable %.64s is ignored", name);
 }
 
-/* Option of a variable; NULL: it is to be ignored, which is reported where necessary. */
+/*
+ * The option of a variable. @return NULL: the caller ignores the variable. A warning reports this,
+ * except for variables of scripts, and for further uses of a removed variable.
+ */
 static const struct weft_option *variable(const char *name, const struct place *place)
 {
 	const struct weft_option *opt = NULL;
@@ -268,7 +271,7 @@ static int set_from(struct weft_config *config, const struct weft_option *opt, c
 
 /* ------------------------------------------------------------------ the environment */
 
-/* One "WEFT_NAME=value" of the environment. */
+/* Apply one "WEFT_NAME=value" of the environment. */
 static int read_variable(struct weft_config *config, const char *var,
 			 const struct weft_config_sources *from)
 {
@@ -309,7 +312,7 @@ static int read_environment(struct weft_config *config, const struct weft_config
 
 /* ------------------------------------------------------------------ files */
 
-/* The last line of a file that sets an option; 0 = none does. */
+/* The last line of a file that sets an option; line 0 = no line sets it. */
 struct setting {
 	const char *value;
 	unsigned int line;
@@ -342,7 +345,7 @@ static int read_line(const struct weft_config_line *line, const struct place *pl
 	return 0;
 }
 
-/* Only values that no source of higher precedence replaces are read. */
+/* All lines are checked. A value is parsed unless a source of higher precedence sets its option. */
 static int read_lines(struct weft_config *config, enum weft_config_source source,
 		      struct weft_config_file *file, const struct weft_config_sources *from)
 {
@@ -378,7 +381,7 @@ static int file_failed(const struct weft_config_sources *from, enum weft_config_
 			   path, rc == -ENOENT ? "there is no such file" : why);
 		return -EINVAL;
 	}
-	/* A program does not fail because of a file that nothing names. */
+	/* The program did not choose this file, so it continues without the file. */
 	if (rc != -ENOENT)
 		weft_log_limited(from->limit, WEFT_LOG_WARN,
 				 "the configuration file %.300s is ignored: %s", path, why);
@@ -403,7 +406,7 @@ static int read_file(struct weft_config *config, enum weft_config_source source,
 	return rc;
 }
 
-/* From the highest precedence to the lowest. */
+/* Read the files, from the highest precedence to the lowest. */
 static int read_files(struct weft_config *config, const struct weft_config_sources *from)
 {
 	const char *const paths[] = {
@@ -461,7 +464,7 @@ int weft_config_read(struct weft_config **out)
 	return weft_config_read_from(&from, out);
 }
 
-/* Copy all texts, even after an error, so that none of the source's remains. */
+/* Copy or clear all texts, even after an error, so that no text is shared with the source. */
 static int copy_texts(struct weft_config *config)
 {
 	unsigned int i;
@@ -511,7 +514,7 @@ static const char *without_prefix(const char *name)
 	return strncasecmp(name, "WEFT_", 5) == 0 ? name + 5 : name;
 }
 
-/* Option of a variable, without a message. */
+/* The option of a variable; NULL, without a message, also for a key of profiles. */
 static const struct weft_option *find_variable(const char *name)
 {
 	const struct weft_option *opt = weft_option_find(name);
@@ -598,7 +601,7 @@ int weft_config_origin(const struct weft_config *config, const char *name, char 
 	return !opt ? -ENOENT : print_origin(config, opt, buf, size);
 }
 
-/* Value in a form that a shell reads back as one word. */
+/* Print the value as one word of a shell. */
 static void print_quoted(FILE *out, const char *value)
 {
 	const char *p;
@@ -620,7 +623,7 @@ static void print_quoted(FILE *out, const char *value)
 	fputc('\'', out);
 }
 
-/* Help as comment lines of at most 100 columns. */
+/* Print the help as comment lines; its sentences are wrapped at 100 columns. */
 static void print_help(FILE *out, const struct weft_option *opt)
 {
 	const char *p = opt->help;
@@ -681,7 +684,7 @@ void weft_config_print(const struct weft_config *config, FILE *out, unsigned int
 			weft_option_print(&config->conf, opt, value, (size_t)n + 1);
 		}
 		changed = strcmp(value, opt->def) != 0;
-		/* A hidden variable that is set explains what the program does. */
+		/* A hidden variable with another value may explain what the program does. */
 		if (changed || (!(flags & WEFT_CONFIG_PRINT_F_CHANGED) &&
 				(!opt->hidden || flags & WEFT_CONFIG_PRINT_F_ALL)))
 			print_option(config, out, flags, opt, value);

@@ -9,8 +9,8 @@
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
  *  - rate: a number with a unit, which may have a decimal prefix ("25Gbps", "3GBs", "1.25e9Bs")
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
- *  - enum: one of the words in the table, or its first four letters or more
- *  - number, double, string: unchanged
+ *  - enum: one of the words in the table, or at least the first four letters of one
+ *  - number: a whole decimal number; double: a decimal number; string: any text
  *  - "auto", "inf", or a word of the option, in place of a number: where the table allows it
  */
 #ifndef WEFT_CONFIG_H
@@ -26,14 +26,14 @@
 
 /** A size that has no bound ("inf"). */
 #define WEFT_CONF_INF SIZE_MAX
-/** A size the library chooses itself ("auto"). Sizes that are never auto never have this value. */
+/** "auto" in rndv_thresh, zcopy_thresh and unexp_memory; other options store it as 0. */
 #define WEFT_CONF_AUTO (SIZE_MAX - 1)
-/** WEFT_RNDV_THRESH=model: the staged model decides. */
+/** WEFT_RNDV_THRESH=model: the staged model (proto/proto.h) decides, and no formula. */
 #define WEFT_CONF_MODEL (SIZE_MAX - 2)
 
 /** WEFT_RNDV_SCHEME. */
 enum weft_rndv_scheme {
-	WEFT_RNDV_AUTO, /**< get; the faster of put and am if the sender does not offer it */
+	WEFT_RNDV_AUTO, /**< get; where the sender does not offer get, the faster of put and am */
 	WEFT_RNDV_GET,
 	WEFT_RNDV_PUT,
 	WEFT_RNDV_AM,
@@ -50,73 +50,80 @@ enum weft_seal_word {
 /** The configuration of a context. Strings are never NULL, except lane.capture when unset. */
 struct weft_conf {
 	/* connections */
-	const char *file;        /**< WEFT_CONFIG: "" = none, "off" = no file at all */
-	const char *lanes;       /**< WEFT_LANES: which lanes workers open; "" = all */
+	const char *file;        /**< WEFT_CONFIG: "" = none, "off" = no file is read at all */
+	const char *lanes;       /**< WEFT_LANES, of workers with no lanes in params; "" = "*" */
 	unsigned int log_level;  /**< WEFT_LOG_LEVEL: enum weft_log_level */
 	const char *log_file;    /**< WEFT_LOG_FILE: "" = stderr */
 	unsigned int encap;      /**< WEFT_ENCAP: 0 udp, 1 ether */
 	const char *job_key;     /**< WEFT_JOB_KEY: file; "" = none */
-	bool job_key_ignored;    /**< the environment names one, which a program with more rights
-				    than its user does not read */
+	bool job_key_ignored;    /**< the environment names a file, which is ignored because the
+				    program has more rights than its user */
 	const char *keylog;      /**< WEFT_KEYLOG: file; "" = none */
-	int keylog_fd;           /**< what lane.keylog points to */
+	int keylog_fd;           /**< descriptor of that file; lane.keylog points here */
 	unsigned int seal;       /**< WEFT_SEAL: enum weft_seal_word */
-	unsigned int seal_allow; /**< WEFT_SEAL_ALLOW: 0 none, 1 roce */
+	unsigned int seal_allow; /**< WEFT_SEAL_ALLOW: 1 = lanes that cannot seal may be used */
 	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
 	bool thread_multi;
-	/** WEFT_HEARTBEAT: ns without progress until peers get a heartbeat; 0 = never */
+	/** WEFT_HEARTBEAT: ns without progress after which peers get a heartbeat; 0 = never */
 	uint64_t heartbeat_ns;
-	/** WEFT_MAX_UNCLAIMED_EPS: per worker, endpoints that peers created, not claimed here */
+	/** WEFT_MAX_UNCLAIMED_EPS: limit of a worker's unclaimed endpoints, made by peers */
 	unsigned int max_passive_eps;
 
 	/* messages */
 	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, _MODEL; _INF = never */
 	size_t rndv_thresh;
-	/** rndv_perf_diff of a profile: percent by which rendezvous may be slower, 0..100 */
+	/** rndv_perf_diff of a profile: percent by which rendezvous may be slower, < 100 */
 	double rndv_perf_diff;
 	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
 	double bcopy_bw;
-	/** zcopy_thresh of a profile: eager zcopy from this size; WEFT_CONF_AUTO, _INF = never */
+	/** zcopy_thresh of a profile: eager zcopy from this size; _INF = never; _AUTO = by model */
 	size_t zcopy_thresh;
 	unsigned int reg_cache; /* enum weft_regcache_mode */
 	unsigned int reg_cache_entries;
 	size_t reg_cache_bytes;
-	/** WEFT_MULTI_EAGER_LIMIT: multi-eager messages are shorter; 0 = no multi-eager */
+	/**
+	 * WEFT_MULTI_EAGER_LIMIT: multi-eager messages are shorter, unless rndv_thresh is a larger
+	 * number; 0 = no multi-eager
+	 */
 	size_t multi_eager_limit;
-	/** WEFT_MIN_LANES: a worker or an endpoint with fewer fails */
+	/**
+	 * WEFT_MIN_LANES: a worker with fewer rails is not created. A worker without any rail is,
+	 * if this is 1 or if its WEFT_LANES names no network. An endpoint to another host that
+	 * connects with fewer lanes fails
+	 */
 	unsigned int min_lanes;
 	/** max_eager_lanes of a profile: lanes that one eager message may use, >= 1 */
 	unsigned int max_eager_lanes;
 	/** max_rndv_lanes of a profile: lanes that one rendezvous message may use, >= 1 */
 	unsigned int max_rndv_lanes;
-	/** No variable: smallest piece worth a lane of its own, >= 1 */
+	/** no variable: least bytes of a piece of a striped message, where that can be kept */
 	size_t min_chunk;
-	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
+	/** WEFT_PROTO_INFO: log the protocol of each size, once for each set of lanes */
 	bool proto_info;
-	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, beyond 4 KiB per peer */
+	/** WEFT_UNEXP_LIMIT: bytes of credit that a worker grants, plus 4 KiB for each peer */
 	size_t unexp_limit;
 	/**
-	 * WEFT_UNEXP_MEMORY: memory of a worker for unexpected messages beyond unexp_limit;
-	 * WEFT_CONF_AUTO; 0 = none, and senders wait
+	 * WEFT_UNEXP_MEMORY: bytes of a worker for unexpected messages beyond unexp_limit; 0 =
+	 * none, and senders wait; WEFT_CONF_AUTO = a share of the host's memory
 	 */
 	size_t unexp_memory;
-	/** WEFT_EAGER_CREDIT: eager payload that one peer may have in flight and unmatched */
+	/** WEFT_EAGER_CREDIT: limit of a peer's eager bytes that are in flight or unmatched */
 	size_t eager_credit;
-	/** WEFT_SEQ_START: first sequence of every endpoint, same at both ends (wrap tests) */
+	/** WEFT_SEQ_START: first sequence number of messages, same at both ends (wrap tests) */
 	uint32_t seq_start;
 	/** WEFT_ATOMIC_MODE: 0 cpu; 1 device: only lanes with native atomics execute atomics */
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	size_t rndv_min_piece;    /**< no variable: smallest piece requested over one lane */
-	size_t rndv_window; /**< WEFT_RNDV_WINDOW: bytes requested and not received, per lane */
-	size_t rndv_limit;  /**< WEFT_RNDV_LIMIT: the same per worker */
-	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS */
+	size_t rndv_min_piece; /**< no variable: bytes; about the least piece of rendezvous data */
+	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: limit of outstanding bytes per lane */
+	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: limit of requested bytes of a worker */
+	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS: outstanding pieces of a worker's gets */
 
-	uint64_t wait_spin_ns;  /**< WEFT_WAIT_SPIN */
-	uint64_t wait_sleep_ns; /**< WEFT_WAIT_SLEEP */
+	uint64_t wait_spin_ns;  /**< WEFT_WAIT_SPIN: polling before a wait sleeps */
+	uint64_t wait_sleep_ns; /**< WEFT_WAIT_SLEEP: limit of a sleep that no lane can end */
 
-	/* lanes: passed to the drivers as it is */
+	/* settings of lanes: each driver gets this struct, unchanged */
 	struct weft_lane_conf lane;
 };
 
@@ -141,23 +148,23 @@ struct weft_config_origin {
 /** A configuration that can be changed; weft.h declares it. */
 struct weft_config {
 	struct weft_conf conf;
-	/** the source of each option's value */
+	/** the source of each option's value, by index in weft_options[] */
 	struct weft_config_origin origin[WEFT_OPTIONS_MAX];
-	char *files[WEFT_CONFIG_SOURCES]; /**< malloc()ed; NULL = not read */
+	char *files[WEFT_CONFIG_SOURCES]; /**< paths of the files read; NULL = no file */
 };
 
-/** From where weft_config_read() reads. */
+/** The sources that weft_config_read_from() reads. */
 struct weft_config_sources {
-	const char *system_file, *user_file; /**< NULL = none */
+	const char *system_file, *user_file; /**< paths; NULL = none */
 	char *const *environment;            /**< "NAME=value", NULL-terminated */
-	bool secure;                         /**< more rights than the user (AT_SECURE) */
-	struct weft_log_limit *limit;        /**< limit of the warnings of this reader */
+	bool secure;                         /**< AT_SECURE: more rights than the user */
+	struct weft_log_limit *limit;        /**< rate limit of warnings */
 };
 
-/** weft_config_read() from other sources, for tests. */
+/** weft_config_read() with the sources as an argument; tests pass their own. */
 int weft_config_read_from(const struct weft_config_sources *from, struct weft_config **config);
 
-/** Copy @p src; NULL = weft_config_read(). @return 0, -ENOMEM, -EINVAL */
+/** Copy @p src; if that is NULL, call weft_config_read(). @return 0, -ENOMEM, -EINVAL */
 int weft_config_copy(const struct weft_config *src, struct weft_config **config);
 
 /* ------------------------------------------------------------------ the table */
@@ -168,7 +175,7 @@ enum weft_option_type {
 	WEFT_OPT_BOOL,   /**< bool */
 	WEFT_OPT_ENUM,   /**< unsigned int, index into words */
 	WEFT_OPT_UINT,   /**< unsigned int */
-	WEFT_OPT_U32,    /**< uint32_t, the whole range */
+	WEFT_OPT_U32,    /**< uint32_t */
 	WEFT_OPT_PORT,   /**< uint16_t */
 	WEFT_OPT_DOUBLE, /**< double */
 	WEFT_OPT_RATE,   /**< double, bytes/s */
@@ -182,21 +189,22 @@ struct weft_option {
 	const char *def;   /**< default, as text */
 	const char *unit;  /**< what a value means, for help: "bytes", "time", ... */
 	const char *words; /**< enum: "udp|ether" */
-	const char *word;  /**< a further word that is allowed... */
-	size_t word_value; /**< ... and stored as this */
-	bool has_auto;     /**< "auto" is allowed... */
-	size_t auto_value; /**< ... and stored as this */
-	bool has_inf;
-	/** bounds in the stored unit; max 0 = none. "auto" and "inf" are exempt */
+	const char *word;  /**< a word allowed in place of a number; NULL = none */
+	size_t word_value; /**< the value that `word` is stored as */
+	bool has_auto;     /**< "auto" is allowed */
+	size_t auto_value; /**< the value that "auto" is stored as */
+	bool has_inf;      /**< "inf" is allowed: WEFT_CONF_INF; in times WEFT_NEVER */
+	/** bounds of numbers, in the stored unit; max 0 = 2^53, or none of doubles and rates */
 	double min, max;
 	/**
-	 * The value names files, sockets, devices or arguments of the EAL, which loads modules. The
-	 * variable is ignored in a program that has more rights than its user (AT_SECURE).
+	 * The value can let the process open files, sockets or devices, load modules, or be
+	 * watched. In a program with more rights than its user (AT_SECURE) the variable is ignored,
+	 * except in files that root owns.
 	 */
 	bool guarded;
-	bool hidden;      /**< for tests: not in weft-config(7) */
-	bool profile;     /**< a key of [model] in a profile, and no variable (plan/plan.c) */
-	bool environment; /**< it has an effect in the environment only */
+	bool hidden;      /**< for tests and for finding faults: not in weft-config(7) */
+	bool profile;     /**< only a key of [model] in a profile (plan/plan.c): no variable */
+	bool environment; /**< the variable has an effect in the environment only */
 	const char *help; /**< sentences, one paragraph */
 };
 
@@ -214,12 +222,12 @@ struct weft_removed {
 extern const struct weft_removed weft_removed[];
 extern const unsigned int weft_num_removed;
 
-/** Variable, or key of a profile, by name, with or without WEFT_; NULL = there is none. */
+/** The variable or the key of profiles with this name, with or without WEFT_; or NULL. */
 const struct weft_option *weft_option_find(const char *name);
 
 /**
  * Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL
- * if none is near. Copied to @p buf.
+ * if none is near. The word is copied to @p buf, and @p buf returned.
  */
 const char *weft_nearest_word(const char *word, const char *list, const char *sep, char *buf,
 			      size_t size);

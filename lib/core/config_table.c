@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every WEFT_* variable. The manual page weft-config(7) comes out of this table (doc/confman.c). */
+/*
+ * Every WEFT_* variable that the library reads, and keys of profiles. doc/confman.c makes the
+ * manual page weft-config(7) from this table.
+ */
 
 #include "core/config.h"
 

@@ -20,7 +20,7 @@
 
 int weft_config_file_user(char *path, size_t size)
 {
-	/* Both are NULL in a program that has more rights than its user: the user sets them. */
+	/* Both are NULL in a program with more rights than its user, because its user sets them. */
 	const char *folder = secure_getenv("XDG_CONFIG_HOME"), *below = "";
 	int n;
 
@@ -87,7 +87,7 @@ static int open_checked(const char *path, struct stat *st, char *why, size_t why
 {
 	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, fd, rc;
 
-	/* A folder that this user cannot search may be another user's home: no error, no file. */
+	/* A folder that this user cannot search may be another user's home: it has no file. */
 	if (lstat(path, st) != 0)
 		return errno == ENOTDIR || errno == EACCES ? -ENOENT : refuse_errno(why, why_len);
 	if (!S_ISLNK(st->st_mode)) {
@@ -112,7 +112,7 @@ static int open_checked(const char *path, struct stat *st, char *why, size_t why
 	return rc;
 }
 
-/* The whole file, or one byte more than is allowed. @return bytes, or a negative error */
+/* Read until the end of the file, or @p size bytes. @return bytes, or a negative error */
 static ssize_t read_all(int fd, char *buf, size_t size)
 {
 	size_t have = 0;
@@ -206,7 +206,7 @@ static void cut_blanks(char *s)
 	s[n] = '\0';
 }
 
-/* Cut a value without quotes before its comment. There is a '=' in front, so p[-1] exists. */
+/* Cut a value without quotes before its comment. The byte of '=' precedes it: p[-1] exists. */
 static void read_plain(char *value)
 {
 	char *p;
@@ -220,7 +220,7 @@ static void read_plain(char *value)
 	cut_blanks(value);
 }
 
-/* A word as a shell quotes it: weft_config_print() writes such words. @return NULL, or an error */
+/* Remove a shell's quotes from a word, as weft_config_print() makes them. @return NULL, or error */
 static const char *read_quoted(char *value)
 {
 	char *from = value, *to = value, quote;
@@ -297,7 +297,7 @@ static inline void *field(const struct weft_conf *conf, const struct weft_option
 	return (char *)(uintptr_t)conf + opt->offset;
 }
 
-/* The form that the option expects, as text for error messages. */
+/* Write the form that the option expects, for error messages. */
 static void expected(const struct weft_option *opt, char *buf, size_t size)
 {
 	static const char *const kinds[] = {
@@ -540,7 +540,7 @@ static int set_value(struct weft_conf *conf, const struct weft_option *opt, cons
 	return rc;
 }
 
-/* A bound in the option's own unit. */
+/* Write a bound as weft_option_print() writes values. */
 static void print_bound(const struct weft_option *opt, double bound, char *buf, size_t size)
 {
 	struct weft_conf tmp = {0};

@@ -26,13 +26,13 @@ int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, co
 int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
 		    char *why, size_t why_len);
 
-/** Value as text that weft_option_set() reads back. @return as snprintf() */
+/** Write the value as text that weft_option_set() reads back. @return as snprintf() */
 int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
 		      size_t size);
 
-/** A rate as text ("25Gbps", "3GBs"), bytes/s. @return false: the text is no rate */
+/** Parse a rate ("25Gbps", "3GBs") into bytes/s. @return false: the text is no rate */
 bool weft_rate_parse(const char *text, double *value);
-/** A time with its unit ("750ns"), s. @return false: the text is no time */
+/** Parse a time with its unit ("750ns") into seconds. @return false: the text is no time */
 bool weft_time_parse(const char *text, double *seconds);
 
 /* ------------------------------------------------------------------ files */
@@ -42,10 +42,10 @@ bool weft_time_parse(const char *text, double *seconds);
  *
  * A line is `WEFT_NAME=value`, a comment that begins with #, or empty. Blanks around the name and
  * the value do not count. A comment may follow a value after a blank. A value in quotation marks is
- * read as a shell reads a word, without escapes between double ones.
+ * read as a shell reads a word, except that between " a backslash is literal.
  */
 
-/** Bytes of the longest file that is read. */
+/** Bytes of the longest file that is read; a longer one is refused. */
 #define WEFT_CONFIG_FILE_MAX 65536
 
 struct weft_config_file {
@@ -56,7 +56,7 @@ struct weft_config_file {
 
 struct weft_config_line {
 	unsigned int number;
-	char *name, *value; /**< in the file's text, until it is released */
+	char *name, *value; /**< inside the file's text: valid until weft_config_file_release() */
 	const char *error;  /**< a sentence, or NULL: then name and value are set */
 };
 
@@ -74,7 +74,8 @@ int weft_config_file_user(char *path, size_t size);
  * call does not block.
  *
  * @param why  out: the reason of an error other than -ENOENT, to follow the file's name
- * @return 0, then weft_config_file_release(); -ENOENT: there is no file; other negative errors
+ * @return 0, then weft_config_file_release(); -ENOENT: there is no file, or its folder cannot be
+ *   searched; other negative errors
  */
 int weft_config_file_read(const char *path, struct weft_config_file *file, char *why,
 			  size_t why_len);

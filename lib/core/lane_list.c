@@ -24,7 +24,7 @@ static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)
 	return true;
 }
 
-/* "dpdk, self" */
+/* Write the names of the drivers: "dpdk, self". */
 static void driver_names(const struct weft_lane_driver *const *drivers, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -38,7 +38,7 @@ static void driver_names(const struct weft_lane_driver *const *drivers, char *bu
 static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers,
 						  const char *name)
 {
-	/* The full name of the transport, used by weft-info and the documents. */
+	/* weft-info and the documents use the transport's full name, roce_rc. */
 	if (strcmp(name, "roce_rc") == 0)
 		name = "roce";
 	for (; *drivers; drivers++)
@@ -106,7 +106,7 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 		attr->reg_cost = n->reg_cost;
 }
 
-/* Take "name=value" of @p len characters if it is one of the numbers. @return 1, 0 no, -EINVAL */
+/* Take "name=value" of @p len characters. @return 1; 0: it is not in numbers[]; -EINVAL */
 static int take_number(struct weft_lanes_item *item, const char *p, size_t len, char *why,
 		       size_t why_len)
 {
@@ -134,7 +134,7 @@ static int take_number(struct weft_lanes_item *item, const char *p, size_t len, 
 	return 0;
 }
 
-/* Take the numbers out of the options, except those that are options of the driver itself. */
+/* Move the numbers from the options to `numbers`, except those that are the driver's options. */
 static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 {
 	const char *known = item->driver->options ? item->driver->options : "";
@@ -252,7 +252,10 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	return check_options(item, why, why_len);
 }
 
-/* '*', behind the @p n items that are named, which come first and stay as they are. */
+/*
+ * Append to the @p n items one with `all` for each driver that is not in @p without (bit i:
+ * drivers[i]). @return number of items, or -EINVAL
+ */
 static int add_all(const struct weft_lane_driver *const *drivers, uint32_t without,
 		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
@@ -270,7 +273,7 @@ static int add_all(const struct weft_lane_driver *const *drivers, uint32_t witho
 	return n;
 }
 
-/* "-NAME": '*' does not include the driver. @return 0, or -EINVAL */
+/* Parse "-NAME": add the driver to @p without. @return 0, or -EINVAL */
 static int parse_without(const char *p, const char *end,
 			 const struct weft_lane_driver *const *drivers, uint32_t *without,
 			 char *why, size_t why_len)

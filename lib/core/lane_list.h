@@ -16,30 +16,30 @@
  * option is passed to the driver.
  */
 struct weft_lane_numbers {
-	uint32_t given;   /**< bit per field, in this order */
+	uint32_t given;   /**< bit 0: bandwidth is set, 1: latency, and so on */
 	double bandwidth; /**< bw=25Gbps, bytes/s */
 	double latency;   /**< lat=12us, s */
 	double overhead;  /**< overhead=100ns: CPU per message, sending and receiving alike, s */
-	double reg_cost;  /**< reg=16us, s */
+	double reg_cost;  /**< reg=16us: time of one registration, s */
 };
 
-/** Replace the attributes that the user has given. */
+/** Replace in @p attr the attributes that @p n has. */
 void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr);
 
 /** One item. "driver" alone and "driver:*" request all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
 	bool all; /**< every usable resource; a resource that cannot be opened is left out */
-	/** of '*': opened if the worker has no other lane to other hosts */
+	/** the item is of '*': opened only if the worker has no other lane to other hosts */
 	bool fallback;
 	char resource[64];
-	struct weft_lane_numbers numbers; /**< removed from the options */
-	char options[512];                /**< what follows the first comma; "" = none */
+	struct weft_lane_numbers numbers; /**< taken out of `options` */
+	char options[512];                /**< text behind the first comma; "" = none */
 };
 
 /**
- * Parse. Empty text, "all" and "*" mean all resources that no other item names, of all drivers.
- * "-NAME" excludes a driver from these.
+ * Parse WEFT_LANES. Empty text, "all" and "*" mean all resources that no other item names, of all
+ * drivers. "-NAME" excludes a driver from these.
  * @param drivers  NULL-terminated
  * @param why      gets a sentence on error
  * @return number of items, or -EINVAL

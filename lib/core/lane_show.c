@@ -8,8 +8,9 @@
 #include "core/wire.h"
 #include "core/worker.h"
 
-#define LANES 256u /* lanes of a process at most; a capture has no more */
-#define PARTS 36u  /* the record's head, the message's header, and the iov of am_zcopy() */
+#define LANES 256u /* limit of interfaces of a process: a capture file has no more */
+/* Limit of the pieces of a record: its head, the message's header, the iov of am_zcopy(). */
+#define PARTS 36u
 
 struct shown {
 	struct weft_record_head head;
@@ -19,14 +20,14 @@ struct shown {
 
 _Atomic unsigned int weft_lanes_shown;
 
-/* The interfaces. Only the thread of its worker uses an entry; other threads set `wanted`. */
+/* The interfaces. The thread of the interface's worker uses an entry. Others set only `wanted`. */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
 	struct weft_lane_tap *tap;
 	atomic_bool wanted;
 } lanes[LANES];
-static _Atomic unsigned int num_lanes;                   /* most that were in use */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* open and close */
+static _Atomic unsigned int num_lanes; /* entries from here on were never in use */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken by open and close */
 
 static void before_fork(void)
 {
@@ -40,7 +41,7 @@ static void after_fork(void)
 
 static struct shown_lane *lane_of(const struct weft_lane_iface *iface)
 {
-	/* Relaxed: the thread that searches an interface has also entered it. */
+	/* Relaxed: this thread entered the interface, or got the worker's lock after that. */
 	unsigned int i, n = atomic_load_explicit(&num_lanes, memory_order_relaxed);
 
 	for (i = 0; i < n; i++)
@@ -94,7 +95,7 @@ bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_t
 	struct shown_lane *l;
 
 	pthread_mutex_lock(&lock);
-	if (!prepared) /* a child of fork() may open lanes of its own */
+	if (!prepared) /* after fork() the child, too, can take the lock */
 		prepared = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 	l = take_place(iface);
 	pthread_mutex_unlock(&lock);
@@ -103,8 +104,8 @@ bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_t
 	params->want = want;
 	params->arg = l;
 	l->tap = ops->open(params);
-	if (!l->tap)
-		atomic_store_explicit(&l->iface, NULL, memory_order_relaxed); /* ours alone */
+	if (!l->tap) /* relaxed: no other thread uses the entry */
+		atomic_store_explicit(&l->iface, NULL, memory_order_relaxed);
 	return l->tap != NULL;
 }
 
@@ -121,7 +122,7 @@ void weft_lane_show_close(const struct weft_lane_iface *iface)
 		return;
 	l->tap->ops->close(l->tap);
 	pthread_mutex_lock(&lock);
-	/* Relaxed: the thread that takes the entry next has the lock, too. */
+	/* Relaxed: the thread that takes the entry next takes the lock, too. */
 	atomic_store_explicit(&l->iface, NULL, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 }
@@ -140,7 +141,10 @@ static void add(struct shown *s, const void *data, size_t len)
 		s->iov[s->num++] = (struct iovec){(void *)(uintptr_t)data, len};
 }
 
-/* The workers and the lane number, if known: at first only wire-up messages contain them. */
+/*
+ * Begin a record with the workers' ids and the lane number. While the lane ep belongs to no
+ * endpoint, only wire-up messages contain them: of_wireup().
+ */
 static void of_endpoint(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends)
 {
 	const struct weft_worker *w = lane_ep->iface->user;
@@ -174,7 +178,7 @@ static void of_wireup(struct shown *s, const struct weft_wire_wireup *w)
 		s->head.lane = w->lane;
 }
 
-/* @param data  the first bytes of the message; @p length: of the whole message */
+/* @param data  the first @p have bytes of the message, which has @p length bytes */
 static void of_message(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends, uint8_t id,
 		       const void *data, size_t have, size_t length)
 {
@@ -195,7 +199,7 @@ static void offer(struct weft_lane_tap *tap, const struct shown *s,
 
 /* ---- sends ---------------------------------------------------------------------------------- */
 
-/* The record is made before the send, and is valid if the lane accepts the message. */
+/* A record is offered before the send. It becomes valid if the lane accepts the message. */
 
 int weft_shown_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/lane_show.h
- * Wrappers by which the library calls a lane. They call the lane's own functions. They also make
- * message records for lanes without frames that a capture could see (lane_tap.h). While no capture
- * is active they cost one branch for each message.
+ * Wrappers by which the library calls a lane. They call the lane's own functions. For lanes whose
+ * frames no capture can see they also make message records (lane_tap.h). While no capture records
+ * any such lane they cost one branch for each message.
  */
 #ifndef WEFT_LANE_SHOW_H
 #define WEFT_LANE_SHOW_H
@@ -13,7 +13,7 @@
 #include "lane.h"
 #include "lane_tap.h"
 
-/** A native operation, in the form of records. */
+/** A native operation, with the fields of struct weft_record_native. */
 struct weft_shown_native {
 	enum weft_record_kind kind;
 	uint64_t length, offset, key, local, compare;
@@ -32,10 +32,10 @@ void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
 void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
 
-/** Number of lanes of this process whose messages a capture records. */
+/** Number of interfaces whose messages a capture or a flight recorder records. */
 extern _Atomic unsigned int weft_lanes_shown;
 
-/** Does a capture record the messages of any lane? Only then is the table of lanes searched. */
+/** Is a message of any interface recorded? Only then is the table of interfaces searched. */
 static inline bool weft_lanes_are_shown(void)
 {
 	/* Relaxed: the counter is only a hint; the lane's state belongs to its worker's thread. */
@@ -51,7 +51,7 @@ bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_t
 			 struct weft_lane_tap_open *params);
 /** Has weft_lane_show_open() opened the interface? */
 bool weft_lane_is_known(const struct weft_lane_iface *iface);
-/** Called before the interface is closed, also for one that was not opened here. */
+/** End the records of an interface before it is closed. No effect if none was opened for it. */
 void weft_lane_show_close(const struct weft_lane_iface *iface);
 
 static inline int weft_lane_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr,

@@ -18,7 +18,7 @@ static const uint32_t with_records = 0 WEFT_WIRE_MESSAGES(RECORDS);
 static const uint32_t behind_ext = 0 WEFT_WIRE_MESSAGES(EXT);
 static_assert(WEFT_WIRE_ID_END <= 32, "a set of ids is a word");
 
-/* A piece: at least one byte, inside the message, whose length a size_t can hold. */
+/* A piece has at least one byte, inside the message of @p total bytes, at most PTRDIFF_MAX. */
 static int check_piece(uint64_t total, uint64_t offset, size_t payload)
 {
 	if (payload == 0 || total > PTRDIFF_MAX)
@@ -65,7 +65,7 @@ static int check_keys(const struct weft_wire_keys *keys, size_t length)
 	return 0;
 }
 
-/* Check the records: unknown ones are skipped unless marked as indispensable. */
+/* Check the records: unknown ones are skipped, but bit 15 of the type makes one an error. */
 static int check_records(uint8_t id, const uint8_t *p, size_t left)
 {
 	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR || id == WEFT_WIRE_AM_RTS;
@@ -179,7 +179,7 @@ static int check_flushed(const struct weft_wire_rma_flushed *f)
 	return check_status(f->status);
 }
 
-/* The fields of a message that records may follow. */
+/* Check the fields of a message that records may follow. */
 static int check_fields(uint8_t id, const void *data)
 {
 	const struct weft_wire_put_done *done = data;
@@ -226,7 +226,7 @@ static int check_control(uint8_t id, const void *data, size_t length)
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
 
-/* An active message, or its RTS: the header lies inside. */
+/* Check an active message, or its RTS: the user's header must be inside. */
 static int check_am(uint8_t id, const void *data, size_t length)
 {
 	const struct weft_wire_am_rts *rts = data;
@@ -244,7 +244,7 @@ static int check_am(uint8_t id, const void *data, size_t length)
 	return check_records(id, (const uint8_t *)data + size, length - size);
 }
 
-/* A piece of an active message: only the first has the header. */
+/* Check a piece of an active message: only the one at offset 0 has the user's header. */
 static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 {
 	size_t header;
@@ -301,7 +301,7 @@ static int check_amov(const struct weft_wire_amov *a, size_t length)
 
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
-	/* The most frequent message where the number of instructions counts. */
+	/* EAGER is first, because short messages are the most frequent ones. */
 	if (id == WEFT_WIRE_EAGER)
 		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
 	if (id >= WEFT_WIRE_ID_END || length < least[id])
@@ -620,7 +620,7 @@ INTEGER(do_uint64, uint64_t)
 FLOATING(do_float, float)
 FLOATING(do_double, double)
 
-/* Sequentially consistent, as the atomics on words are. */
+/* Sequentially consistent, as the instructions for AMO on words are (rma/target.c). */
 #define ELEMENT(fn, type, bits)                                                             \
 	do {                                                                                \
 		bits was = __atomic_load_n((bits *)word, __ATOMIC_SEQ_CST), now;            \

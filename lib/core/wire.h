@@ -30,7 +30,7 @@
 #include "core/wire_def.h"
 #include "weft.h"
 
-/** Longest header of an active message: with an RTS it fits into any lane's message. */
+/** Limit of the bytes of an active message's header: with an RTS it fits into any lane message. */
 #define WEFT_WIRE_AM_HEADER 256
 
 /**
@@ -39,7 +39,7 @@
  * together count as one.
  */
 #define WEFT_WIRE_PUT_SHARE 0xf8u
-#define WEFT_WIRE_PUT_HALF 0x08u /**< added to the flags: the message counts half as much */
+#define WEFT_WIRE_PUT_HALF 0x08u /**< added to the flags, it halves the message's share */
 
 /**
  * The maximum number of puts with a notification that have arrived at the target only in part, per
@@ -47,7 +47,7 @@
  */
 #define WEFT_WIRE_NOTES 4096
 
-/** The target replies with AMO_REP. Without the flag the AMO is counted as a PUT is. */
+/** The target replies with AMO_REP or AMOV_REP. Without the flag the AMO is counted as a PUT is. */
 #define WEFT_WIRE_AMO_FETCH 1u
 /**
  * The message is one of the odd half. Both ends count PUT and AMO messages in two halves. With each
@@ -56,19 +56,19 @@
  */
 #define WEFT_WIRE_RMA_ODD 2u
 /**
- * The flags of a PUT contain the operation's number, modulo 2^24, above this bit. A target that
+ * The flags of a PUT contain the operation's number, modulo 2^24, from this bit on. A target that
  * refuses the PUT reports the number, so that a flush reports no errors of later operations.
  */
 #define WEFT_WIRE_RMA_SHIFT 8
 #define WEFT_WIRE_RMA_NUMBER 0xffffffu
 
-/** RMA_NAK: the operation has no other reply. RMA_FLUSHED counts these of the half. */
+/** Flag of an RMA_NAK for a counted operation. RMA_FLUSHED has the number of these NAKs. */
 #define WEFT_WIRE_RMA_COUNTED 1u
 
-/** Bytes of the operands, and of the compares, of one AMOV: any lane carries it. */
+/** Limit of the bytes of an AMOV's operands, and of its compares. Any lane carries such an AMOV. */
 #define WEFT_WIRE_AMOV_BYTES 256
 
-/** Longest GET: initiators split longer ones. */
+/** Limit of the bytes of a GET: initiators split longer ones. */
 #define WEFT_WIRE_GET_MAX (1u << 20)
 
 /**
@@ -86,37 +86,38 @@
 /** Messages without byte credit that may be outstanding (begun, not matched) per peer, at most. */
 #define WEFT_SMALL_WINDOW (1u << 17)
 
-/** Sequences a sender may be ahead of the first one still missing at the receiver. */
+/** Sequence numbers from the first one missing at the receiver on that a sender may use. */
 #define WEFT_SEQ_WINDOW 4096
 
-/** Validate a received message. @return 0: all that needs no state is right; else -EBADMSG */
+/** Validate what needs no state in a received message. @return 0: it is right; else -EBADMSG */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 /* ------------------------------------------------------------------ headers of split messages */
 
-/** Writable bytes in front of a message for weft_msg_recast(). */
+/** Writable bytes that weft_msg_recast() needs in front of a message. */
 #define WEFT_RECAST_ROOM 16
 
-/** The header of a further piece of a message in several buffers: weft_lane_split_fn. Pure. */
+/** A weft_lane_split_fn: write the header of a further piece of a message in several buffers. */
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 /**
- * Converts a whole message of at least one byte to a piece with all of its bytes, which can be
- * split. The piece begins #WEFT_RECAST_ROOM bytes earlier. @return its id; 0: nothing was changed
+ * Converts a whole message, with a payload of at least one byte, to a piece with all of its bytes,
+ * which can be split. The piece begins #WEFT_RECAST_ROOM bytes earlier. @return the piece's id; 0:
+ * the message is no whole message with a form as a piece, and is not changed
  */
 uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
 /**
  * As weft_msg_split(), for all messages that can be split for a lane with a lower limit. @p had 0:
  * returns the length of the message's header. The first part contains this header and at least a
- * byte.
+ * byte of payload.
  */
 size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
 /** Is the message, of this id, a PUT of any kind? */
 bool weft_msg_is_put(uint8_t id, const void *msg);
 /**
- * Split a PUT of @p length bytes into two, each of which counts as half of it.
- * @param second     room for the second one: @p length bytes are enough
- * @param[out] rest  its length
- * @return bytes that stay in the first one; 0: it cannot be halved
+ * Split a PUT of @p length bytes, header included, into two. Each counts as half of the PUT.
+ * @param second     room for the second PUT: @p length bytes are enough
+ * @param[out] rest  length of the second PUT
+ * @return bytes that stay in the first PUT; 0: the PUT cannot be halved
  */
 size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest);
 
@@ -127,7 +128,7 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
  * has them; here are their limits. wireup/codec.c, core/address.c and rma/rkey.c validate them.
  */
 
-/** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
+/** weft_wire_wireup.lane in an ERROR that ends the whole endpoint. */
 #define WEFT_WIREUP_ALL_LANES 0xff
 
 /** The maximum length of the records of one WIREUP message, over all its pieces. */
@@ -143,8 +144,7 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
 
 /*
  * The bytes before these fields are the same in every version. So a peer of another version gets a
- * reply that names both versions, and a damaged address is distinguished from one of another
- * version.
+ * reply that names both versions, and an address of another version has an error of its own.
  */
 static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "same in every version");
 static_assert(offsetof(struct weft_wire_address, worker_id) == 16, "same in every version");
@@ -161,7 +161,7 @@ size_t weft_amo_width(unsigned int type);
 bool weft_amo_known(unsigned int op, unsigned int type);
 /** Does the operation need compares? */
 bool weft_amo_compares(unsigned int op);
-/** Arrays that the operation needs: operands, compares. */
+/** The number of arrays that the operation needs: operands, compares. */
 static inline size_t weft_amo_arrays(unsigned int op)
 {
 	return (op == WEFT_ATOMIC_READ ? 0u : 1u) + (weft_amo_compares(op) ? 1u : 0u);

@@ -24,7 +24,7 @@ static void ring(int fd)
 
 void weft_worker_signal(struct weft_worker *w)
 {
-	int fd, saved = errno; /* signal handlers */
+	int fd, saved = errno; /* the caller may be a signal handler */
 
 	if (!w)
 		return;
