@@ -107,7 +107,10 @@ struct weft_conf {
 	 * none, and senders wait; WEFT_CONF_AUTO = a share of the host's memory
 	 */
 	size_t unexp_memory;
-	/** WEFT_EAGER_CREDIT: limit of a peer's eager bytes that are in flight or unmatched */
+	/**
+	 * WEFT_EAGER_CREDIT: limit of a peer's eager bytes that are in flight or unmatched, without
+	 * messages of up to WEFT_EAGER_FREE bytes
+	 */
 	size_t eager_credit;
 	/** WEFT_SEQ_START: first sequence number of messages, same at both ends (wrap tests) */
 	uint32_t seq_start;

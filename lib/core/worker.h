@@ -2,7 +2,7 @@
 /**
  * @file core/worker.h
  * The structs that the whole library shares: the context, the worker, the endpoint. Fields are
- * grouped by the path that reads them; the comment above each group names the path.
+ * grouped by the code that reads them. The comment above each group names that code.
  */
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
@@ -41,9 +41,9 @@
 struct weft_mem;
 
 struct weft_mem_slot {
-	_Atomic uint64_t key; /* 0 = free */
-	_Atomic uint32_t users;
-	struct weft_mem *mem; /* while key is set */
+	_Atomic uint64_t key;   /* 0 = free */
+	_Atomic uint32_t users; /* threads that use `mem` */
+	struct weft_mem *mem;   /* valid while key is set or users is not 0 */
 };
 
 #define WEFT_MEM_KEY_LEVELS 16
@@ -68,7 +68,7 @@ struct weft_handler; /* msg/state.h */
 struct weft_module;  /* msg/state.h */
 struct weft_proto;   /* proto/proto.h */
 struct weft_regcache;
-struct weft_worker; /* core/worker.h */
+struct weft_worker;
 
 /**
  * Tables of the upper layers, passed by pointer to the layers below, which include no header of
@@ -77,12 +77,12 @@ struct weft_worker; /* core/worker.h */
 struct weft_tables {
 	/** NULL-terminated (proto/proto.h); of protocols with equal times the first is chosen */
 	const struct weft_proto *const *protos;
-	/** NULL-terminated, and by message id (msg/state.h) */
+	/** modules: NULL-terminated; handlers: by message id (msg/state.h) */
 	const struct weft_module *const *modules;
 	const struct weft_handler *handlers;
 };
 
-/** Registration domains that a context can number; ifaces of further ones have no remote keys. */
+/** Limit of a context's registration domains. Lanes of ifaces of further ones copy. */
 #define WEFT_MAX_DOMAINS 32
 
 struct weft_context {
@@ -92,15 +92,16 @@ struct weft_context {
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	const struct weft_lane_driver *
 		*drivers_list;            /* `drivers`, if it must be freed; NULL = it is static */
-	const struct weft_tables *tables; /* tables of the layers above: lib/dispatch.c */
+	const struct weft_tables *tables; /* lib/dispatch.c */
 	uint64_t features;
-	pid_t pid; /* of the process that made it; a forked child must not use it */
+	pid_t pid; /* of the process that made the context; no forked child may use the context */
 	char name[64];
-	struct weft_found *found; /* resources per driver, same order: context.c */
+	struct weft_found *found; /* for each driver, in the order of `drivers`: context.c */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	/*
-	 * Guards narrow[], exported and withdrawn of mems. It is taken per message, so it is never
-	 * held during a driver's call. Taken inside `lock`.
+	 * Guards narrow[], exported and withdrawn of each weft_mem. Each rendezvous that gives a
+	 * key to the peer takes it, so no driver is called under it. A thread that needs both
+	 * locks takes `lock` first.
 	 */
 	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
@@ -108,19 +109,20 @@ struct weft_context {
 	size_t mem_bytes; /* bytes of all registrations */
 	struct weft_regcache *regcache;
 	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
-	/** Domains that ifaces of this context have had. The index, the number, never changes. */
+	/** Domains that ifaces of this context have had. The index is a domain's fixed number. */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
 		char *name;
+		/* sums over registrations, which decay: 1, bytes, s, bytes^2, bytes*s */
 		struct weft_reg_cost {
-			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
+			double n, x, t, xx, xt;
 		} measured;
-		int logged[4]; /* errors of registrations on the fly that have been logged */
-		/* pauses registrations on the fly; its bytes are mem_bytes */
+		int logged[4]; /* errors of registrations that the log has had; 0 = free place */
+		/* after a shortage: pauses registrations on the fly, by the total mem_bytes */
 		struct weft_backoff backoff;
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
-	struct weft_mem_table keys; /* read without the lock */
+	struct weft_mem_table keys; /* looked up without the lock */
 };
 
 /**
@@ -132,7 +134,7 @@ static inline bool weft_context_is_ours(const struct weft_context *ctx)
 	return ctx->pid == getpid();
 }
 
-/** A copy of struct weft_lane_resource. */
+/** A copy of a struct weft_lane_resource from query(). */
 struct weft_found_resource {
 	char *name, *why; /* why NULL = usable */
 	bool inside;
@@ -152,10 +154,10 @@ struct weft_mem {
 	struct weft_context *ctx;
 	void *address;
 	size_t length;
-	_Atomic uint32_t refs; /* operations using it, of any worker */
+	_Atomic uint32_t refs; /* operations of all workers that use the registration */
 	unsigned int rights;   /* WEFT_MEM_F_REMOTE_* */
 	/*
-	 * WEFT_LANE_ACCESS_* that it is registered with. Written under the context's lock, read
+	 * WEFT_LANE_ACCESS_* of the registration. Written under the context's lock, read
 	 * without it. Once other threads can see the registration, the only change is that
 	 * LOCAL_WRITE is removed, when a domain that registers later finds the memory read-only. A
 	 * reader uses domains that were registered before, whose registrations do not change. Both
@@ -163,23 +165,23 @@ struct weft_mem {
 	 */
 	_Atomic unsigned int access;
 	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
-	bool on_the_fly;            /* the library made it for an operation */
-	bool key_chosen;            /* the application chose the key: it serves messages only */
+	bool on_the_fly;            /* the library made the registration for an operation */
+	bool key_chosen;            /* the application chose the key: peers get no keys of lanes */
 	uint64_t key;               /* key on the wire, if peers have rights */
 	struct weft_mem_slot *slot; /* slot of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
-	struct weft_regcache_entry *cached; /* its entry in the cache; NULL = none */
-	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
+	struct weft_regcache_entry *cached; /* entry in the registration cache; NULL = none */
+	/* the same memory with keys for reading alone, for writing alone: weft_mem_export() */
 	struct weft_mem *narrow[2];
-	uint32_t exported; /* of a narrow one: operations whose peers have its keys */
-	bool withdrawn;    /* of a narrow one: not in narrow[]; its last operation frees it */
+	uint32_t exported; /* if this is in a narrow[]: operations whose peers have its keys */
+	bool withdrawn;    /* removed from a narrow[]: the end of its last operation frees it */
 	/*
 	 * Indexed by the number of the domain in the context, which never changes: a lookup without
 	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
 	 */
 	struct weft_mem_domain {
 		/*
-		 * The iface that registered it, or that has taken it over; NULL = not registered.
+		 * The iface that registered the memory, or took `mem` over; NULL = not registered.
 		 * Written under the context's lock, after mem (release). A thread that reads it
 		 * without the lock (acquire) has an iface of the domain open, so mem stays valid.
 		 */
@@ -207,27 +209,27 @@ struct weft_worker;
 /* ------------------------------------------------------------------ waking */
 
 /*
- * The state of a worker that waits (wait.h), and how its sleeping threads are woken. Every call
- * that takes the worker's lock refers to it, and needs nothing else of waiting.
+ * The state of a worker that waits (wait.h), and how its sleeping threads are woken. It is here
+ * because weft_worker_unlock() wakes sleeping threads.
  */
 
-/** State of a worker that has waited at least once: wait.c. */
+/** A worker's state for waiting, made when it first waits, is armed or gives its descriptor. */
 struct weft_wait {
 	int epoll, timer, event;
-	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
-	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
-	uint64_t timer_at;     /* time of the timer; NEVER = not set */
-	uint64_t armed_at;     /* when the worker was last armed */
-	bool by_timer;         /* the timer alone has ended the sleep */
-	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
+	uint32_t in_epoll;     /* bit i: the epoll set has the descriptor of ifaces[i] */
+	uint32_t armed_ifaces; /* bit i: ifaces[i] is armed, and disarm() must follow */
+	uint64_t timer_at;     /* ns: when the timer expires; UINT64_MAX = not set */
+	uint64_t armed_at;     /* ns: when the worker was last armed */
+	bool by_timer;         /* the timer alone has ended the last sleep */
+	uint64_t sleep;        /* ns: limit of the next sleep, if a lane cannot wake the worker */
 	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* thread that armed the worker */
-	bool others;           /* another thread than those that wait has called progress */
-	bool roused;           /* sleepers must return: the eventfd was written */
-	/* Wake-ups whose last sleeper has left. Written under both locks, read under one. */
+	pthread_t armer;       /* the last thread in weft_worker_arm(), or awake after a sleep */
+	bool others;           /* progress has disarmed the worker of another thread */
+	bool roused;           /* the eventfd was written: sleepers must return */
+	/* Wake-ups whose last sleeper has left. Written under the worker's lock and left_lock. */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;
-	pthread_cond_t left; /* its timeouts are of the monotonic clock */
+	pthread_cond_t left; /* `wakeups` has grown; timeouts are of CLOCK_MONOTONIC */
 	/*
 	 * Adaptive polling. spin_skip: number of further waits that do not poll. spin_backoff: the
 	 * value of spin_skip after the last poll. A poll without result doubles it, up to
@@ -238,7 +240,7 @@ struct weft_wait {
 
 /** Wake a sleeping thread for one progress call; then it sleeps on. Any thread; not locked. */
 void weft_wait_nudge(struct weft_worker *w);
-/** Rouse sleeping threads, because a call has changed state that they may wait for. Locked. */
+/** Make all sleeping threads return: a call has changed state that they may wait for. Locked. */
 void weft_wait_rouse(struct weft_worker *w);
 
 /* ------------------------------------------------------------------ worker */
@@ -270,19 +272,19 @@ void weft_wait_rouse(struct weft_worker *w);
 /** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {
 	bool up;
-	bool ended;
-	bool seen;        /* it has been up */
-	bool down_logged; /* the log has a line that the link is down */
-	uint64_t since;   /* ns: when the link went down, or the iface was opened */
+	bool ended;       /* WEFT_LANE_IFACE_EV_ENDED has come */
+	bool seen;        /* the link has been up */
+	bool down_logged; /* the missing link was reported to the log */
+	uint64_t since;   /* ns: when the iface was opened, lost its link, or ended; the latest */
 	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
-	uint64_t look_at; /* when to check whether the link is up; UINT64_MAX = never */
+	uint64_t look_at; /* ns: when to check whether the link is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
-	/* logged: the interface carries no lane; a lane takes smaller messages */
+	/* logged: an endpoint has no lane over the iface; a lane takes smaller messages */
 	bool unused_logged, smaller_logged;
 	/* Lanes that die and come back. */
-	uint64_t suspect_next; /* the next suspect lane is not checked before this time */
-	uint64_t lines_until;  /* end of the current period of log lines */
-	/* when to log the number of lines left out; UINT64_MAX = none */
+	uint64_t suspect_next; /* ns: the next suspect lane is not checked before this time */
+	uint64_t lines_until;  /* ns: end of the current period of log lines */
+	/* ns: when to log the number of lines left out; UINT64_MAX = none was left out */
 	uint64_t summary_at;
 	unsigned int lines;      /* lines logged in the present period */
 	unsigned int lost, back; /* lanes lost, and lanes back, that have no line yet */
@@ -292,50 +294,50 @@ struct weft_worker {
 	/* progress */
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
-	bool multi;    /* take the lock */
+	bool multi;    /* each call takes `lock` */
 	bool send_now; /* WEFT_WORKER_F_SEND_NOW */
 	/* a call that may run callbacks is on the stack: progress and destroy are refused */
 	bool in_progress;
 	bool armed;       /* a thread sleeps, or is about to (wait.h) */
-	uint64_t now;     /* time of this progress call */
-	uint64_t handled; /* number of events handled, by any thread: wait.c */
+	uint64_t now;     /* ns: time of the last progress call, or of a later call that sets it */
+	uint64_t handled; /* grows when a call has handled events or a signal: wait.c */
 	struct weft_msg_worker *msg;
-	struct weft_question *question; /* of other threads: answer.h; NULL = there is no socket */
+	struct weft_question *question; /* requests of weft-info: answer.h; NULL = not served */
 	struct weft_connects *connects; /* weft_ep_connect_to() calls under way; NULL = none */
-	struct weft_lock lock; /* only with multi; callbacks run with it and may call back in */
+	struct weft_lock lock;          /* only with multi; recursive: callbacks run with it */
 	/* set-up */
 	struct weft_context *ctx;
 	const struct weft_ep_events *ep_events;
 	uint64_t id;     /* random, non-zero */
-	uint64_t secret; /* random; in our address: a peer must know it to connect */
+	uint64_t secret; /* random; in the worker's address: a peer must present it */
 	uint64_t host_id;
-	struct weft_siphash_key hash_key; /* random: of the worker's keyed hashes */
+	struct weft_siphash_key hash_key; /* random: key of the worker's hashes */
 	unsigned int num_eps;
 	/* slot -> ep; slot and generation make a struct weft_wire_ref */
 	struct weft_ep **ep_table;
 	uint32_t ep_table_size;
 	uint32_t next_generation;
-	bool destroying; /* being destroyed: nothing is delivered or accepted any more */
+	bool destroying; /* weft_worker_destroy() runs: nothing is delivered or accepted */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* state of the link of ifaces[i] */
-	char *resources[WEFT_MAX_IFACES];              /* names with which ifaces[] were opened */
-	struct weft_reason missing; /* interfaces that could not be opened, and why */
-	struct weft_texts texts;    /* results of queries of interfaces */
+	char *resources[WEFT_MAX_IFACES]; /* the resource's name with which ifaces[i] was opened */
+	struct weft_reason missing;       /* interfaces that could not be opened, and why */
+	struct weft_texts texts;          /* results of queries of interfaces */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
 	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
 	LIST_HEAD(, weft_listener) listeners; /* listen.c */
-	/* earliest time of a timer of wireup; UINT64_MAX = none */
+	/* ns: the earliest timer of the connection layer; UINT64_MAX = none */
 	uint64_t next_timer;
-	struct weft_wait *wait; /* NULL = no thread has waited yet */
+	struct weft_wait *wait; /* NULL = no thread has waited or armed yet */
 	/* For weft_worker_signal(), in any thread: wait.c. */
-	_Atomic int wake_fd; /* -1 = not there yet */
+	_Atomic int wake_fd; /* the eventfd of `wait`; -1 = none yet */
 	_Atomic bool signalled;
 	LIST_ENTRY(weft_worker) entry;
-	LIST_ENTRY(weft_worker) heartbeat; /* if beats: wait.c */
+	LIST_ENTRY(weft_worker) heartbeat; /* only if `beats`: wait.c */
 	bool beats;
-	LIST_ENTRY(weft_worker) answers; /* if it has a question: answer.c */
+	LIST_ENTRY(weft_worker) answers; /* only with a question: answer.c */
 	struct {
 		WEFT_WORKER_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;
@@ -356,7 +358,7 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 	}
 }
 
-/* weft_worker_unlock() of calls that leave an armed worker as it is. */
+/* weft_worker_unlock() of calls that do not rouse sleeping threads. */
 static inline void weft_worker_unlock_armed(struct weft_worker *w)
 {
 	if (w->multi)
@@ -379,7 +381,7 @@ static inline bool weft_worker_enter(struct weft_worker *w)
 static inline void weft_worker_leave(struct weft_worker *w, bool was)
 {
 	w->in_progress = was;
-	w->handled++; /* it may have handled an event */
+	w->handled++; /* the call may have handled an event */
 }
 
 /** Send the frames that wait for further messages. */
@@ -390,7 +392,7 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 }
 
-/** weft_worker_flush_tx() behind an operation that a progress call follows soon. */
+/** weft_worker_flush_tx() after operations with WEFT_OP_F_POLLED: some frames may wait. */
 static inline void weft_worker_posted_tx(struct weft_worker *w)
 {
 	struct weft_lane_iface *iface;
@@ -406,7 +408,10 @@ static inline void weft_worker_posted_tx(struct weft_worker *w)
 	}
 }
 
-/** End a call that has posted an operation. In progress, the end of progress sends the frames. */
+/**
+ * End a call that has posted an operation: with WEFT_WORKER_F_SEND_NOW send its frames, unless it
+ * has WEFT_OP_F_MORE. Inside progress, the end of progress sends them.
+ */
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
 	uint32_t flags = params ? params->flags : 0;
@@ -461,10 +466,10 @@ struct weft_wireup;     /* connecting state: wireup/state.h */
  */
 struct weft_ep_events {
 	/**
-	 * The endpoint fails: state FAILED, requests end, err_cb runs once. Safe inside receive
-	 * callbacks. Not allowed inside a call of the user, because callbacks would run before that
-	 * call returns: see fail_later(). The message layer calls it by weft_msg_fail()
-	 * (msg/endpoint.h).
+	 * The endpoint fails: state FAILED, requests end, err_cb runs once if the program owns the
+	 * endpoint and has not closed it. Safe inside receive callbacks. Not allowed inside a call
+	 * of the user, because callbacks would run before that call returns: see fail_later(). The
+	 * message layer calls this function by weft_msg_fail() (msg/endpoint.h).
 	 */
 	void (*fail)(struct weft_ep *ep, int status, const char *why);
 	/**
@@ -474,9 +479,9 @@ struct weft_ep_events {
 	 * @param why  static text
 	 */
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
-	/** The endpoint is up, and no further lane will be added. */
+	/** The endpoint is up, and wire-up adds no further lane. */
 	void (*settled)(struct weft_ep *ep);
-	/** A message of another layer has overtaken the wire-up message that attaches its lane. */
+	/** Deliver a message that has overtaken the wire-up message which attaches its lane. */
 	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
 };
@@ -493,25 +498,25 @@ enum weft_ep_state {
 /** One lane of an endpoint: the fields that every fragment reads. */
 struct weft_ep_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = there is no connection */
-	/* agreed at wire-up; measured rates are in the message layer (struct weft_msg_lane) */
+	/* bytes/s, s: agreed at wire-up; measured rates are in struct weft_msg_lane */
 	double bandwidth, latency;
-	uint32_t max_frag; /* largest lane message both ends take */
+	uint32_t max_frag; /* bytes: largest lane message that both ends and the path take */
 	bool up;           /* attached at both ends: may carry messages */
 	/* number of the remote iface's registration domain at the peer, for the remote key */
 	uint8_t remote_domain;
 };
 
-/** Fields for queries and set-up, and counters (written by the message layer). */
+/** Fields of a lane for queries and set-up, and counters, which the message layer writes. */
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
-	/* Agreed at wire-up, the same at both ends: s, s/byte. */
+	/* s, reg_growth s/byte: agreed at wire-up, the same at both ends */
 	double send_overhead, recv_overhead, reg_cost, reg_growth;
-	double cpu;        /* CPU time that weft_ep_lane.latency includes */
+	double cpu;        /* s: CPU time that weft_ep_lane.latency includes */
 	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
-	const char *bandwidth_from, *latency_from; /* as text */
+	const char *bandwidth_from, *latency_from; /* the origin of the number, as text */
 	uint8_t local_iface, remote_iface;
 	bool numbers;       /* the text of weft_lane_why_text() ends with the lane's numbers */
-	char *remote, *why; /* remote network address; why the lane is used, or not; NULL = "" */
+	char *remote, *why; /* peer's network address; why the lane is used, or not; NULL = "" */
 };
 
 struct weft_ep {
@@ -523,53 +528,53 @@ struct weft_ep {
 	/* the lane in use with the lowest latency: for single-fragment messages and control */
 	uint8_t am_lane;
 	uint16_t lanes_up; /* bit i = lanes[i].up */
-	/* lanes that died, for which the peer's receive state is not known yet */
+	/* bit i: lane i died, and the peer's receive state for it is not known yet */
 	uint16_t lanes_closing;
 	uint8_t lane_room;
-	/* lane_room of both: first_lane and first_info, or memory of their own for several */
+	/* arrays of lane_room entries: first_lane and first_info, or allocated for more lanes */
 	struct weft_ep_lane *lanes;
 	struct weft_ep_lane_info *lane_info;
 	struct weft_ep_lane first_lane;
 	struct weft_ep_lane_info first_info;
 	/* connection layer */
-	/* bytes/s, the slower end's; the own one if the peer reports none; 0 = not agreed yet */
+	/* bytes/s at which the slower end copies, or this end, if the peer sends none; 0 = unset */
 	double bcopy_bw;
-	int status; /* the error with which it failed */
-	/* the application created it (or adopted it); else the peer's connect did */
+	int status; /* the error with which the endpoint failed */
+	/* the application created or claimed the endpoint; else a peer's connect made it */
 	bool owned;
 	bool remote_closed;
-	/** the peer has sent CLOSING, and CLOSE follows: not to be adopted */
+	/** the peer has sent CLOSING, and CLOSE follows: the endpoint must not be claimed */
 	bool remote_closing;
-	uint32_t slot, generation;   /* our reference, which the peer's messages contain */
+	uint32_t slot, generation;   /* this end's reference; generation 0: weft_ep_retire() ran */
 	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
 	uint64_t remote_id;
-	/* authenticate wire-up messages for this endpoint; remote_secret 0 = not known */
+	/* this end's, the peer's: wire-up messages are checked by them; 0 = not known */
 	uint64_t secret, remote_secret;
 	uint32_t conn_sn;
 	char remote_name[64];
-	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
-	struct weft_failover *failover; /* NULL = it never had a second lane, or no memory */
+	struct weft_wireup *wireup;     /* NULL once each lane is attached or left out */
+	struct weft_failover *failover; /* NULL = no second lane has ever come up, or no memory */
 	/*
-	 * the key of all connections after the first one; NULL: their frames are not sealed, or
-	 * their driver makes a key for each
+	 * the key of all connections after the first one; NULL: there are none, their frames are
+	 * not sealed, or their driver makes a key for each
 	 */
 	struct weft_lane_key *lane_key;
 	struct weft_ep_closing *closing;
-	struct weft_peer *peer;  /* NULL on loopback */
+	struct weft_peer *peer;  /* NULL on loopback, and after weft_ep_retire() */
 	struct weft_texts texts; /* results of queries of the endpoint */
-	/* the host whose quota it uses; NULL = the program has created or claimed it */
+	/* the host whose quota the endpoint uses; NULL = created or claimed here, or ended */
 	struct weft_host *host;
-	bool host_busy; /* unclaimed: it is in host->busy, else in host->eps */
-	uint64_t placed_at;
-	uint64_t timer;  /* when weft_conns_timers() must handle this ep; UINT64_MAX = never */
-	int fail_status; /* fail_later(): the status it will fail with; 0 = none */
+	bool host_busy;     /* with a host: the endpoint is in host->busy, else in host->eps */
+	uint64_t placed_at; /* ns: when the endpoint got its host */
+	uint64_t timer;  /* ns: when weft_conns_timers() must handle the ep; UINT64_MAX = never */
+	int fail_status; /* fail_later(): the status with which the ep will fail; 0 = none */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
-	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or the worker's dead ones */
+	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or after its end worker->conns->dead */
 	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
-	struct weft_table_node by_sn;     /* while it has a peer */
+	struct weft_table_node by_sn;     /* only with a peer */
 	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps or host->busy, until it is claimed */
 };
@@ -584,7 +589,7 @@ static inline const char *weft_lane_why(const struct weft_ep *ep, unsigned int n
 	return ep->lane_info[n].why ? ep->lane_info[n].why : "";
 }
 
-/** The endpoint for the application: NULL if that has closed it, or if the library owns it. */
+/** @p ep, or NULL if the application does not own it, has closed it, or if it has ended. */
 static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
 {
 	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;
