@@ -72,8 +72,9 @@
 #define WEFT_WIRE_GET_MAX (1u << 20)
 
 /**
- * The maximum number of GETs that may wait for their reply, per endpoint direction. The endpoint
- * fails if there are more. Initiators use at most half.
+ * The maximum number of replies that a target has not sent completely, per endpoint direction: to
+ * GETs, and short ones without room in a lane. Replies to AMOV may be twice as many. The endpoint
+ * fails if there are more. Initiators request at most half.
  */
 #define WEFT_WIRE_ANSWERS 256
 

@@ -173,8 +173,8 @@ struct weft_mem {
 	struct weft_regcache_entry *cached; /* entry in the registration cache; NULL = none */
 	/* the same memory with keys for reading alone, for writing alone: weft_mem_export() */
 	struct weft_mem *narrow[2];
-	uint32_t exported; /* if this is in a narrow[]: operations whose peers have its keys */
-	bool withdrawn;    /* removed from a narrow[]: the end of its last operation frees it */
+	uint32_t exported; /* of one made for narrow[]: operations whose peers have its keys */
+	bool withdrawn;    /* removed from narrow[]: the end of its last operation frees it */
 	/*
 	 * Indexed by the number of the domain in the context, which never changes: a lookup without
 	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
@@ -238,7 +238,7 @@ struct weft_wait {
 	unsigned int spin_skip, spin_backoff;
 };
 
-/** Wake a sleeping thread for one progress call; then it sleeps on. Any thread; not locked. */
+/** Wake a thread for a progress call. It sleeps on if that handles nothing. Needs no lock. */
 void weft_wait_nudge(struct weft_worker *w);
 /** Make all sleeping threads return: a call has changed state that they may wait for. Locked. */
 void weft_wait_rouse(struct weft_worker *w);
