@@ -78,7 +78,9 @@ void weft_arp_fini(struct weft_arp *a)
 	weft_arp_table_fini(&a->own);
 }
 
-/* Marks an entry as used. Use by this host turns one for an unknown sender into @p kind. */
+/*
+ * Marks an entry as used. If its kind is THEIRS, or if @p kind is FIXED, its kind becomes @p kind.
+ */
 static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum weft_arp_kind kind,
 		      uint64_t now)
 {
@@ -92,8 +94,9 @@ static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum w
 }
 
 /*
- * Makes room for one more entry of this kind. Entries of unknown senders evict each other only,
- * never entries that this host uses.
+ * Makes room for one more entry of @p kind, if need be by evicting the least recently used entry
+ * of the same kind. An entry that this host has used within WEFT_ARP_BUSY is not evicted, and a
+ * static one never.
  */
 static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64_t now)
 {
@@ -113,7 +116,7 @@ static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64
 	return true;
 }
 
-/* @return NULL: all entries are in use, or there is no memory */
+/* @return NULL: there is no room (table_room()), or no memory */
 static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
 					 enum weft_arp_kind kind, uint64_t now)
 {
@@ -323,11 +326,11 @@ bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now)
 }
 
 /*
- * Records another reply to a request that has one. The reply is not trusted, but listed: when a
- * peer moves, a neighbour that replies in its name may be faster than the peer. If there are more
- * replies than places, the first one stays, and each of the others has the same chance. No host can
- * influence that choice, which depends on the time and a random seed.
- * @return true: this MAC has not replied before
+ * Records another reply to a request that already has a reply. The reply is not trusted, but its
+ * MAC is listed: when a peer moves, a neighbour that replies in its name may be faster than the
+ * peer. If there are more replies than places, the first MAC stays, and each of the others has the
+ * same chance. No host can influence that choice, which depends on the time and a random seed.
+ * @return true: this MAC was not in the list
  */
 static bool add_replier(const struct weft_arp_table *t, struct weft_arp_entry *e,
 			const uint8_t mac[6], uint64_t now)
@@ -355,8 +358,8 @@ static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t
 }
 
 /*
- * Learns an address, but only from the first reply while a request of this host is open. An
- * unrequested reply may be forged, and so may a second one.
+ * Learns the MAC of @p ip, but only from the first reply while a request of this host is open. An
+ * unrequested reply may be forged, and so may a second reply.
  */
 static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],
 					uint64_t now, struct weft_arp_conflict *conflict)
@@ -384,8 +387,8 @@ static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, c
 }
 
 /*
- * Does this MAC reply for addresses of other hosts, too? Only the entries used last are checked,
- * because any host can cause this search.
+ * Does this MAC reply for addresses of other hosts, too? Of each kind only the WEFT_ARP_LOOKS
+ * entries used last are checked, because any host can cause this search.
  */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 {
@@ -421,8 +424,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 		return WEFT_ARP_IGNORED;
 	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
 		/*
-		 * A proxy that replies for all addresses replies to our probe, too, even if no
-		 * other entry shows it.
+		 * A proxy that replies for all addresses replies to our probe, too: such a reply
+		 * has the target 0.0.0.0. The table may have no other entry with the proxy's MAC.
 		 */
 		if ((op == RTE_ARP_OP_REPLY && tip == 0) || answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
@@ -430,7 +433,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 		return WEFT_ARP_CONFLICT;
 	}
 	if (sip == a->ip)
-		return WEFT_ARP_IGNORED; /* our own request, reflected by the link */
+		return WEFT_ARP_IGNORED; /* our own packet, reflected by the link */
 	if (op == RTE_ARP_OP_REQUEST) {
 		if (tip != a->ip)
 			return WEFT_ARP_IGNORED;
@@ -474,7 +477,7 @@ bool weft_lane_is_unicast(uint32_t ip)
 
 uint32_t weft_lane_link_local(const uint8_t mac[6])
 {
-	uint32_t h = 2166136261u; /* FNV-1a: close MACs must give different addresses */
+	uint32_t h = 2166136261u; /* FNV-1a spreads similar MACs over the range */
 	int i;
 
 	for (i = 0; i < 6; i++)
@@ -488,7 +491,7 @@ bool weft_ip6_is_unicast(const uint8_t ip[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, zeros[15];
 
-	/* Not ::, ::1, a group, or an IPv4 address. */
+	/* Not a group, not ::/120 (with :: and ::1), and not ::ffff:0:0/96 (IPv4). */
 	return ip[0] != 0xff && memcmp(ip, zeros, sizeof(zeros)) != 0 &&
 	       memcmp(ip, mapped, sizeof(mapped)) != 0;
 }
@@ -503,7 +506,7 @@ bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int pr
 void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6])
 {
 	memcpy(ip + 8, mac, 3);
-	/* an interface identifier has this bit set for a universal MAC, a MAC for a local one */
+	/* The universal/local bit: an interface identifier has the inverse of the MAC's. */
 	ip[8] ^= 2;
 	ip[11] = 0xff;
 	ip[12] = 0xfe;
@@ -524,11 +527,11 @@ void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6])
 
 /* ------------------------------------------------------------------ hosts of an IPv6 lane */
 
-/* numbers are addresses of 10.0.0.0/8: the engine refuses what no IPv4 host can have */
+/* The engine refuses numbers that are no unicast IPv4 addresses, so numbers are in 10.0.0.0/8. */
 #define NET 0x0a000000u
 #define SLOT_BITS 12u
 #define GENERATIONS 4096u
-#define WAYS 8u /* places in which an address may be */
+#define WAYS 8u /* consecutive slots, one of which an address may have */
 
 static_assert(1u << SLOT_BITS == WEFT_HOSTS, "a slot has SLOT_BITS");
 
@@ -591,7 +594,10 @@ uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip)
 
 void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes)
 {
-	/* A host may have been replaced between its frame and its connection, which times out. */
+	/*
+	 * Another host may have got the slot after the frame came that opened the connection. The
+	 * number is then invalid, and the connection times out.
+	 */
 	if (has(h, number))
 		h->host[number % WEFT_HOSTS].held += yes ? 1 : -1u;
 }
@@ -607,7 +613,7 @@ struct weft_hosts *weft_hosts_new(const void *own)
 
 	if (!h)
 		return NULL;
-	/* Without random bytes a peer can choose the host that it replaces. */
+	/* If there are no random bytes, a peer can choose the host that it replaces. */
 	if (getrandom(&h->key, sizeof(h->key), 0) != sizeof(h->key))
 		memset(&h->key, 0, sizeof(h->key));
 	weft_hosts_hold(h, weft_hosts_number(h, own), true);
@@ -618,12 +624,12 @@ struct weft_hosts *weft_hosts_new(const void *own)
 
 #define SOLICIT 135u
 #define ADVERTISE 136u
-#define ANSWERS 0x40u /* flags of an advertisement: it answers; it replaces a known MAC address */
-#define OVERRIDES 0x20u
+#define ANSWERS 0x40u   /* flag of an advertisement: it answers a solicitation */
+#define OVERRIDES 0x20u /* flag of an advertisement: it replaces a known MAC address */
 #define HOPS 255u
 #define OPTION_SOURCE 1u
 #define OPTION_TARGET 2u
-#define OPTION_UNITS 1u /* of 8 bytes */
+#define OPTION_UNITS 1u /* length of an option, in units of 8 bytes */
 
 struct nd_msg {
 	uint8_t type, code;
@@ -676,11 +682,11 @@ bool weft_nd_read(const struct weft_rx_filter *conf, struct weft_hosts *hosts,
 
 /* ---------------------------------------------------------------- writing */
 
-/* The content of the headers of a message. */
+/* The addresses of a message. */
 struct way {
 	const uint8_t *target;
 	uint8_t dst[16], dst_mac[6];
-	bool probe; /* a test for a duplicate address: the sender has none yet */
+	bool probe; /* a test for a duplicate address: the source is ::, and there is no option */
 };
 
 static bool find_way(const struct weft_rx_filter *conf, const struct weft_hosts *hosts,
@@ -713,7 +719,7 @@ static void fill_msg(const struct weft_rx_filter *conf, const struct rte_arp_hdr
 	uint32_t tip = rte_be_to_cpu_32(arp->arp_data.arp_tip);
 
 	msg->type = request ? SOLICIT : ADVERTISE;
-	/* An announcement (tip is our own) has no flags, so that it changes no table. */
+	/* An announcement (tip is our own) has no flags, so that it replaces no known MAC. */
 	if (!request && tip != conf->ip)
 		msg->flags[0] = tip != 0 ? ANSWERS | OVERRIDES : OVERRIDES;
 	memcpy(msg->target, w->target, sizeof(msg->target));

@@ -27,51 +27,52 @@
 
 /**
  * The maximum number of addresses that this host requests for itself. Beyond that the entry that
- * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY; else the new
- * request waits.
+ * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY. Otherwise
+ * weft_arp_request() returns false.
  */
 #define WEFT_ARP_OURS 4096u
-/** Addresses requested because unknown senders sent HELLO, at most; with entries of their own. */
+/** The maximum number of addresses requested because unknown senders sent HELLO. */
 #define WEFT_ARP_THEIRS 512u
 #define WEFT_ARP_FIXED_MAX 32u
 #define WEFT_ARP_BUSY 1000000000ull /**< ns */
-/** MACs that are kept of the hosts that replied to one request */
+/** MACs kept of those that replied to one request: the first one and some others */
 #define WEFT_ARP_REPLIERS 4u
-#define WEFT_ARP_LOOKS 64u            /**< entries of a kind that are searched for a MAC */
-#define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
+#define WEFT_ARP_LOOKS 64u            /**< most entries of each kind that are searched for a MAC */
+#define WEFT_ARP_RETRY_MIN 2000000ull /**< ns to the second request; doubles each time */
 #define WEFT_ARP_RETRY_MAX 500000000ull
-#define WEFT_ARP_FRESH 1000000000ull /**< ns; an address learned within this time is not doubted */
-/** ns after the next request was due: a later reply is ignored */
+/** ns; weft_arp_recheck() does not forget a MAC learned within this time */
+#define WEFT_ARP_FRESH 1000000000ull
+/** ns; a reply is ignored if it comes this long after the next request was due */
 #define WEFT_ARP_OPEN 10000000000ull
 
 /** The origin of an entry. */
 enum weft_arp_kind {
 	WEFT_ARP_KIND_OURS,   /**< this host sends to the address */
-	WEFT_ARP_KIND_THEIRS, /**< an unknown sender claims it */
+	WEFT_ARP_KIND_THEIRS, /**< an unknown sender claims the address */
 	WEFT_ARP_KIND_FIXED, /**< given by the user: no reply changes it, and it is never evicted */
 	WEFT_ARP_KINDS,
 };
 
 struct weft_arp_entry {
-	struct weft_table_node by_ip; /**< host order */
+	struct weft_table_node by_ip; /**< key: the IPv4 address in host order */
 	TAILQ_ENTRY(weft_arp_entry) link;
-	uint32_t unanswered; /**< requests without a reply */
+	uint32_t unanswered; /**< requests since the last reply, or since the MAC was forgotten */
 	uint64_t next_request;
 	uint64_t used;
 	uint64_t learned;
 	uint8_t mac[6];
 	bool known;
 	uint8_t kind; /**< enum weft_arp_kind */
-	/** MACs that replied to the last request with a reply */
+	/** MACs that replied to the last answered request; repliers[0] is `mac` */
 	uint8_t repliers[WEFT_ARP_REPLIERS][6];
-	uint32_t num_replies; /**< number of replies, those without a place included */
+	uint32_t num_replies; /**< replies, without those repeated by a MAC in repliers[] */
 };
 
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
 
 /**
  * The table of addresses. The calls below take the lock for a short search. None is made per
- * message. A request makes the entry.
+ * message. The first request for an address, or weft_arp_fix(), creates its entry.
  */
 struct weft_arp_table {
 	pthread_mutex_t lock;
@@ -84,21 +85,21 @@ struct weft_arp_table {
 struct weft_arp {
 	uint32_t ip; /**< ours, host order */
 	uint8_t mac[6];
-	/** the last two MACs that claim one address; for our address the first one is our own */
+	/** the last conflict: two MACs that claim one address; for our address mac[0] is our own */
 	struct weft_arp_conflict {
 		uint32_t ip; /**< 0 = there was no conflict */
 		uint8_t mac[2][6];
 	} conflict;
-	struct weft_arp_table *table; /**< own, or the port's */
+	struct weft_arp_table *table; /**< &own, or the table that the port's queues share */
 	struct weft_arp_table own;
 };
 
 enum weft_arp_result {
 	WEFT_ARP_IGNORED,
-	WEFT_ARP_LEARNED,  /**< the reply to our request */
+	WEFT_ARP_LEARNED,  /**< the first reply to our request: its MAC is now in the table */
 	WEFT_ARP_ANSWER,   /**< @p reply is to be sent, to its arp_tha */
 	WEFT_ARP_CONFLICT, /**< another host uses our IP address: a->conflict */
-	WEFT_ARP_SEVERAL,  /**< a second MAC has replied for an address: a->conflict */
+	WEFT_ARP_SEVERAL,  /**< another MAC has replied for a known address: a->conflict */
 };
 
 void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed);
@@ -114,15 +115,19 @@ void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64
 		   struct weft_arp_table *shared);
 void weft_arp_fini(struct weft_arp *a);
 
-/** Look up the MAC of @p ip. @return true: known, and in @p mac */
+/** Look up the MAC of @p ip. @return true: the MAC is known, and written to @p mac */
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
 /**
- * Request @p ip if a request is due.
- * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
+ * Build a request for @p ip if its MAC is unknown and a request is due.
+ * @param[out] pkt  the request, to be sent to ff:ff:ff:ff:ff:ff
+ * @return true: @p pkt is to be sent
  */
 bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
-/** weft_arp_request() because an unknown sender claims to have @p ip: WEFT_ARP_THEIRS limits it. */
+/**
+ * weft_arp_request() because an unknown sender claims to have @p ip: WEFT_ARP_THEIRS limits the
+ * entries, of which the least recently used is evicted.
+ */
 bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
 			     struct rte_arp_hdr *pkt);
 
@@ -136,9 +141,9 @@ bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
 unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_REPLIERS][6]);
 
 /**
- * An ARP probe for our own address, with which RFC 5227 begins. It changes no host's table, and
- * peers learn from it that this host has started. (A reply proves no conflict: the fabric of a
- * cloud replies for all addresses.)
+ * Build an ARP probe (RFC 5227) for our own address. A probe changes no host's table, and peers
+ * learn from it that this host has started. (A reply proves no conflict: the fabric of a cloud
+ * replies for all addresses.)
  */
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
 
@@ -153,22 +158,22 @@ struct weft_arp_hint {
 bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 		   struct weft_arp_hint *hint);
 
-/** Has an iface that shares the table requested @p ip, or is it a static neighbour? */
+/** Has the table an entry for @p ip: requested by an iface that shares the table, or static? */
 bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 
-/** The number of requests for @p ip without a reply so far. */
+/** Requests for @p ip since the last reply, or since its MAC was forgotten. */
 uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip);
 
 /**
- * Enter a static neighbour: its address is never requested.
+ * Enter a static neighbour: its address is not requested from now on.
  *
- * @return 0; -EEXIST: another MAC was given for @p ip; -ENOSPC: WEFT_ARP_FIXED_MAX; -ENOMEM
+ * @return 0; -EEXIST: @p ip is static with another MAC; -ENOSPC: WEFT_ARP_FIXED_MAX; -ENOMEM
  */
 int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
 
 bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 
-/** Forget the MAC of @p ip, unless it is static: the peer is silent and may have moved. */
+/** Forget the MAC of @p ip, unless it is static: the next request for @p ip is then due at once. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
@@ -180,42 +185,42 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
 
 /**
- * Process a received packet. Only the first reply to an open request of this host enters the cache.
- * Requests are answered and teach nothing, whatever address they contain as their sender's.
+ * Process a received packet. Only the first reply to an open request of this host sets a MAC in the
+ * table; later replies are listed. Requests for our address are answered and change no entry.
  *
  * In a cloud's virtual network, or behind a router with proxy ARP, one MAC replies for all
- * addresses. It may claim our address as well, and that takes nothing from us. So a MAC that is
- * known to reply for another address is no conflict.
+ * addresses. It may claim our address as well. So a MAC that the table has for another address
+ * causes no conflict.
  */
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
 				    struct rte_arp_hdr *reply);
 
 /* ---------------------------------------------------------------- addresses */
 
-/* In host byte order. */
+/* IPv4 addresses are in host byte order. */
 
-#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
-#define WEFT_LANE_NEIGH_MAX 8     /**< static neighbours of a lane */
+#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of IPv4's link-local addresses */
+#define WEFT_LANE_NEIGH_MAX 8     /**< most static neighbours of a lane */
 
 /** A neighbour whose MAC address is known without ARP. */
 struct weft_lane_neigh {
-	uint32_t ip; /**< of a lane with IPv6: a host's number */
+	uint32_t ip; /**< IPv4 address; on a lane with IPv6 the number of the host ip6 */
 	uint8_t ip6[16];
 	uint8_t mac[6];
 };
 
-/** Can a host have this address? */
+/** Can one host have this address, and not only as its loopback address? */
 bool weft_lane_is_unicast(uint32_t ip);
 
 /**
  * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
- * address. Two MACs may share one (1 in 65024): lanes then need ip=.
+ * address. Two MACs have the same address with a probability of 1 in 65024; such lanes need ip=.
  */
 uint32_t weft_lane_link_local(const uint8_t mac[6]);
 
 /* ---------------------------------------------------------------- IPv6 addresses */
 
-/** Can a host have this address on a network? */
+/** Can one host have this address on a network, and is it no IPv4-mapped address? */
 bool weft_ip6_is_unicast(const uint8_t ip[16]);
 
 /** Is the address valid on one link only (fe80::/10)? */
@@ -227,28 +232,27 @@ static inline bool weft_ip6_is_link_local(const uint8_t ip[16])
 /** Are the first @p prefix bits of both the same? */
 bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int prefix);
 
-/** Make an address of a network of 64 bits from a MAC address (RFC 4291, appendix A). */
+/** Write the last 64 bits of an address, made from a MAC address (RFC 4291, appendix A). */
 void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6]);
 
 /**
- * The group at which an address is solicited, which hosts with the same last three bytes share;
- * NULL = the group of all nodes. And its MAC address.
+ * Get a multicast group and its MAC address.
+ * @param ip  gives the group that receives solicitations for it: addresses with the same last
+ *            three bytes share the group; NULL = the group of all nodes
  */
 void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 
 /* ------------------------------------------------------------------ hosts of an IPv6 lane */
 
 /*
- * The hosts of an IPv6 lane. The engine knows a host by a number of 32 bits, as by an IPv4 address.
- * So each IPv6 address has such a number here, which no other lane sees. Over UDP sockets it is
- * also the IPv4 address in the headers of the engine's frames. Pure, but for random bytes at the
- * start.
+ * The hosts of an IPv6 lane. The engine identifies a host by 32 bits, on IPv4 lanes its address. So
+ * each IPv6 address has a number of 32 bits here, which is valid on this lane only. Over UDP
+ * sockets the number is also the IPv4 address in the headers of the engine's frames.
  *
- * Any host may send a frame, so the table is bounded. A new address replaces the one that was idle
- * for longest, but no host that a connection holds, whatever other hosts send. A number contains a
- * generation. So frames for an address that was replaced reach no other host.
- *
- * An address has WAYS places. If connections hold all of them, a new host gets no number.
+ * Any host may send a frame, so the table is bounded. An address has one of WAYS slots. A new
+ * address replaces the one in these slots that was idle for longest, but no host that a connection
+ * holds. If connections hold all of them, a new host gets no number. A number contains the slot's
+ * generation, so that frames for a replaced address reach no other host.
  */
 
 #define WEFT_HOSTS 4096u /* a power of two */
@@ -256,28 +260,31 @@ void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 struct weft_host {
 	struct in6_addr ip;
 	uint64_t used; /* number of the last use of this host, counted over all hosts; 0 = free */
-	uint32_t held; /* connections; the lane itself holds its own address */
+	uint32_t held; /* by connections; the lane holds its own address and those of options */
 	uint32_t generation;
 };
 
 struct weft_hosts {
-	struct weft_siphash_key key; /* random: no peer can choose the host that it replaces */
+	struct weft_siphash_key key; /* random, so that no peer can choose the host it replaces */
 	uint64_t uses;
 	struct weft_host host[WEFT_HOSTS];
 };
 
-/* Addresses are 16 bytes, at any position of a frame. */
+/* Addresses of type void * are 16 bytes and need no alignment. */
 
 /** @param own  the lane's address, which is never replaced. @return NULL: no memory */
 struct weft_hosts *weft_hosts_new(const void *own);
 
-/** @return the number of @p ip, of a new host if it has none yet; 0 = there is no room */
+/** @return the number of @p ip, a new one if there is none yet; 0 = other hosts hold all slots */
 uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip);
 
-/** @return the number of @p ip; 0 = it has none */
+/** @return the number of @p ip; 0 = @p ip has none */
 uint32_t weft_hosts_find(const struct weft_hosts *h, const void *ip);
 
-/** A connection with the host begins, or it ends: in between no other host replaces this one. */
+/**
+ * A connection with the host begins (@p yes), or it ends. Between these calls no other host
+ * replaces this one.
+ */
 void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes);
 
 /** @return the address, or NULL: no host has this number now */
@@ -286,12 +293,11 @@ const struct in6_addr *weft_hosts_ip(const struct weft_hosts *h, uint32_t number
 /* ------------------------------------------------------------------ neighbour discovery */
 
 /*
- * Neighbour discovery of IPv6 (RFC 4861), in place of ARP. Pure: reads and writes frames.
- *
- * The rules of trust are those of ARP, and so are the table and the code: a solicitation is an ARP
- * request, and an advertisement an ARP reply, with numbers of hosts as addresses. The
- * functions here translate. A test for a duplicate address is an ARP probe, and an unsolicited
- * advertisement to all nodes an ARP reply that names its sender twice.
+ * Neighbour discovery of IPv6 (RFC 4861), in place of ARP. The functions only read and write
+ * frames: they translate to and from ARP, so that ARP's table and rules apply. A solicitation
+ * becomes an ARP request, and an advertisement an ARP reply, with numbers of hosts as addresses. A
+ * test for a duplicate address becomes an ARP probe. An unsolicited advertisement to all nodes
+ * becomes an ARP reply whose sender address is also its target address.
  */
 
 /** Bytes of the longest frame: headers, ICMPv6 with a target, and an option. */
@@ -301,16 +307,17 @@ const struct in6_addr *weft_hosts_ip(const struct weft_hosts *h, uint32_t number
 /**
  * Translate a message of the verdict WEFT_VERDICT_ND.
  *
- * A message about our address gives its sender a number. Others are read if both hosts have one.
- * @return false: it concerns no host of this lane
+ * A solicitation for our address gives its sender a number. Other messages are translated only if
+ * their sender (without a source address the target) has a number.
+ * @return false: the message is not translated
  */
 bool weft_nd_read(const struct weft_rx_filter *conf, struct weft_hosts *hosts,
 		  const struct weft_nd *nd, struct rte_arp_hdr *arp);
 
 /**
- * Write the frame that takes the place of an ARP packet.
- * @param frame  room for WEFT_ND_MAX
- * @return its length; 0: a host of it has lost its number
+ * Write the frame of neighbour discovery that takes the place of an ARP packet.
+ * @param frame  room for WEFT_ND_MAX bytes
+ * @return length of the frame; 0: the host of the packet's target address has lost its number
  */
 uint32_t weft_nd_write(const struct weft_rx_filter *conf, const struct weft_hosts *hosts,
 		       const struct rte_arp_hdr *arp, uint8_t *frame);

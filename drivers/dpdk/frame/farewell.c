@@ -19,26 +19,26 @@
 
 #define TABLE_LEN (WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot))
 /*
- * When a process ends, the kernel releases its files from the highest descriptor down, and needs
- * time for packet sockets. The pipe has a high number, so that it is closed before them.
+ * When a process ends, the kernel releases its files from the highest descriptor down, and takes
+ * long for a packet socket. The pipe has a high number, so that it is closed before such sockets.
  */
 #define FD_HIGH 900
 
 static struct {
 	pthread_mutex_t lock;
-	unsigned int users; /* ports */
+	unsigned int users; /* ports that use the helper */
 	int alive;          /* the pipe's end of this process */
-	bool has_packet;    /* the helper has a packet socket, which needs a right */
+	bool has_packet;    /* the helper has a packet socket, which needs CAP_NET_RAW */
 	uint32_t next;      /* where the search for a free slot begins */
 	struct weft_farewell_slot *table;
-	pid_t owner; /* a forked child must not change its parent's table */
+	pid_t owner; /* process of the table: a forked child must not change its parent's */
 } farewell = {.lock = PTHREAD_MUTEX_INITIALIZER, .alive = -1};
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
 /*
- * Near the library, where both are installed or built; or where this build is to be installed. A
- * relative path is not used: the working directory may be another user's.
+ * Finds the program near the library, or else where this build is to be installed. A relative path
+ * of the library is not used: the working directory may be another user's.
  */
 static bool find_helper(char *path, size_t size)
 {
@@ -61,7 +61,7 @@ static bool find_helper(char *path, size_t size)
 	return access(path, X_OK) == 0;
 }
 
-/* @return a descriptor of the same file that is none of the helper's numbers; -1 = none */
+/* Replaces @p fd. @return a descriptor of the same file, at least @p least; -1 = none */
 static int move_up(int fd, int least)
 {
 	int up = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, least);
@@ -177,7 +177,7 @@ void weft_farewell_end(void)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Slot 0 is none. */
+/* @return a free slot; 0 = none is free */
 static uint16_t take_slot(void)
 {
 	uint32_t i, at;
@@ -195,7 +195,7 @@ static uint16_t take_slot(void)
 static void write_slot(struct weft_farewell_slot *s, const struct weft_farewell_way *way,
 		       const uint8_t *bytes, uint32_t len)
 {
-	/* The process may be killed at any moment: no part of a farewell is ever sent. */
+	/* If the process is killed during the write, len is 0, so that no fragment is sent. */
 	atomic_store_explicit(&s->len, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	s->way = *way;

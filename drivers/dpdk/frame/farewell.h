@@ -6,8 +6,9 @@
  * each of its connections: a frame that was built when the connection came up. So peers learn of a
  * killed process at once. A stopped process has not ended.
  *
- * A process has one helper, from its first port to its last. The two share a table in memory.
- * Without the program or the rights there is no helper; WEFT_PEER_TIMEOUT then detects the end.
+ * A process has one helper for all ports that use it, from the first port to the last. The two
+ * processes share a table in memory. Without the program there is no helper. Without CAP_NET_RAW
+ * the helper sends over UDP only. Peers without a farewell detect the end by WEFT_PEER_TIMEOUT.
  */
 #ifndef WEFT_FRAME_FAREWELL_H
 #define WEFT_FRAME_FAREWELL_H
@@ -18,7 +19,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/** Connections of a process that have a place; others have none. */
+/** Entries of the table, of which entry 0 is unused. Further connections have no farewell. */
 #define WEFT_FAREWELL_SLOTS 4096u
 
 enum weft_farewell_kind {
@@ -43,19 +44,19 @@ struct weft_farewell_way {
 
 /** An entry of the table. The process writes it, its helper reads it. */
 struct weft_farewell_slot {
-	_Atomic uint32_t len; /**< of the bytes; 0 = none, or they are being written */
+	_Atomic uint32_t len; /**< bytes of the farewell; 0 = none, or it is being written */
 	struct weft_farewell_way way;
 	uint8_t bytes[120];
 };
 
 /* Descriptors of the helper at its start. */
 #define WEFT_FAREWELL_FD_TABLE 3
-#define WEFT_FAREWELL_FD_SOCKET 4 /**< a packet socket that receives nothing; may be closed */
+#define WEFT_FAREWELL_FD_SOCKET 4 /**< a packet socket, to send; closed without CAP_NET_RAW */
 #define WEFT_FAREWELL_FD_ALIVE 5  /**< a pipe: its other end closes with the process */
 
 /**
  * A port begins to use the helper.
- * @return false: there is none, or it cannot send farewells of this kind
+ * @return false: there is no helper, or the helper cannot send farewells of this kind
  */
 bool weft_farewell_begin(enum weft_farewell_kind kind);
 void weft_farewell_end(void);

@@ -19,8 +19,8 @@ static inline uint64_t load64(const uint8_t *p)
 }
 
 /*
- * The effect of LANE_BYTES zeros on a CRC. It is linear, so 32 columns give the table of all bytes.
- * They are computed once, from the definition.
+ * The effect of LANE_BYTES zero bytes on a CRC. The effect is linear, so the results for the 32
+ * single bits give the table of all byte values. The table is computed once, at the start.
  */
 #define LANE_BYTES 1024u
 
@@ -112,7 +112,7 @@ static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *bytes, const struct 
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
 	ip->type_of_service = a->tos;
-	/* With a wrong MTU frames must be lost, for the probe to detect, and not fragmented. */
+	/* Too long frames must be lost, not fragmented: the MTU search detects the loss. */
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = IPDEFTTL;
 	ip->next_proto_id = IPPROTO_UDP;

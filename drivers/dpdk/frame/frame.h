@@ -13,10 +13,10 @@
  *	frame/frame_port.h  the interface of a port that sends and receives frames
  *	frame/frame_port.c  the UDP ports that bring a connection's frames to a queue
  *
- * All fields are little-endian. A frame begins at an even address. No field of a lane header is
- * aligned, because 14 + 20 + 8 bytes are in front of it, so the structs are packed. A lane header
- * has 42 bytes: the data of the first message of an untagged UDP frame is then at byte 88, a
- * multiple of 8.
+ * All fields of the lane header and behind it are little-endian. A frame begins at an even address.
+ * In front of a lane header are 42 bytes (Ethernet, IPv4, UDP). So longer fields than 2 bytes may
+ * be unaligned, and the structs are packed. A lane header has 42 bytes, too: the data of the first
+ * message of an untagged frame over IPv4 is then at byte 88, a multiple of 8.
  */
 #ifndef WEFT_FRAME_H
 #define WEFT_FRAME_H
@@ -38,20 +38,20 @@
 #define WEFT_IP_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr)))
 #define WEFT_IP6_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr)))
 #define WEFT_ENCAP_MAX (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP6_UDP_LEN)
-/** An IPv6 header is longer than one of IPv4 by this. Frame sizes on the wire do not count it. */
+/** Bytes by which IPv6's header exceeds IPv4's. Frame sizes on the wire do not count them. */
 #define WEFT_IP6_MORE (WEFT_IP6_UDP_LEN - WEFT_IP_UDP_LEN)
 
-/** Smallest frame size of a lane: IPv6's minimum MTU of 1280, and an Ethernet header with a tag. */
+/** Smallest frame size of a lane with a tag: IPv6's minimum MTU behind the Ethernet header. */
 #define WEFT_FRAME_SIZE_MIN (1280u + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define WEFT_FRAME_SIZE_MAX 16384u
-/** Smallest frame, without a tag, that a path may force: IPv4 hosts accept packets of 576 bytes. */
+/** Least frame size of an open connection, without a tag: IPv4 hosts accept 576 bytes of IP. */
 #define WEFT_FRAME_SIZE_FLOOR (576u + RTE_ETHER_HDR_LEN)
 
-#define WEFT_FRAME_F_KNOWN 0x009fu /**< of a plain frame; its other bits must be 0 in version 2 */
-/** A sealed frame has these, too, and no CRC32C. */
+#define WEFT_FRAME_F_KNOWN 0x009fu /**< flags of a plain frame: other bits must be 0 */
+/** Flags that only a sealed frame may have: SEALED always, KEY_PHASE with every second key. */
 #define WEFT_FRAME_F_OF_SEAL (WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE)
 
-/** Bytes of a sealed frame: its number behind the lane header, and its tag behind the body. */
+/** Bytes of a sealed frame's number, behind the lane header, and of its tag, behind the body. */
 #define WEFT_FRAME_NUMBER_LEN 8u
 #define WEFT_FRAME_TAG_LEN 16u
 #define WEFT_FRAME_SEAL_LEN (WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN)
@@ -61,28 +61,28 @@
 #define WEFT_FRAME_PATHS_MAX 16u
 
 /**
- * Bytes of the lane header that mean the same in all versions, so that a peer of another version
- * can be answered with RESET; a RESET means the same as a whole.
+ * The first bytes of the lane header, which mean the same in all versions: a peer of another
+ * version can be answered with RESET. A whole RESET frame means the same in all versions.
  */
 #define WEFT_FRAME_FIXED 26u
 static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same in every version");
 
 #define WEFT_FRAME_SACK_WORDS 64u /**< 4096 sequences */
 
-/** Sequences that every receiver remembers. */
+/** The least number of sequences that a receiver remembers: `rx_shift` of HELLO multiplies it. */
 #define WEFT_FRAME_SEQS 1024u
 #define WEFT_FRAME_SEQS_SHIFT 10u
 
 /**
- * All parts but the last one of a frame have a multiple of this number of bytes. The receiver
+ * All parts but the last one of a body (PART) have a multiple of this number of bytes. The receiver
  * assembles the body, and processes it as if it had come in one frame.
  */
 #define WEFT_FRAME_PART_UNIT 8u
 
-/** hello.steer: HELLO: to be accepted even if it came to another queue; HELLO_ACK: it did */
+/** hello.steer. HELLO: accept it even if it came to another queue. HELLO_ACK: the HELLO did. */
 #define WEFT_HELLO_ANY_QUEUE 1u
 
-/* For the data path: x86's rte_cpu_to_be_16() is volatile assembler, never optimised. */
+/* The data path uses these: x86's rte_cpu_to_be_16() is volatile assembler, never optimised. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define weft_be16(x) __builtin_bswap16(x)
 #define weft_be32(x) __builtin_bswap32(x)
@@ -102,8 +102,8 @@ uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
  * Is the checksum of an IPv4 header without options right? The header is not all zero.
  *
  * 2^16 is 1 modulo 65535, and so is 2^64. The ones' complement sum of all words is thus the sum of
- * any longer words, with a carry of 2^64 counted as 1. It is right if 65535 divides it; in which
- * order the bytes are makes no difference.
+ * any longer words, with a carry of 2^64 counted as 1. The checksum is right if 65535 divides the
+ * sum, in either byte order.
  */
 static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
 {
@@ -141,7 +141,7 @@ static inline uint16_t weft_pseudo6_sum(const struct rte_ipv6_hdr *ip)
 	return rte_ipv6_phdr_cksum(ip, RTE_MBUF_F_TX_TCP_SEG);
 }
 
-/** The sum over a contiguous UDP datagram or ICMPv6 message of @p len bytes with IPv6's header. */
+/** The sum over @p len contiguous bytes of UDP or ICMPv6, and over their pseudo header. */
 static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *data, uint32_t len)
 {
 	return weft_csum_fold((uint32_t)weft_pseudo6_sum(ip) + weft_be16((uint16_t)len) +
@@ -160,11 +160,11 @@ static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *d
 #define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
 
-/** What a send needs to know of the bytes in front of a lane header. */
+/** Lengths and sums of the bytes in front of a lane header, by which a send patches them. */
 struct weft_encap_hdr {
-	uint8_t len;      /**< bytes; the lane header follows */
-	uint8_t l2_len;   /**< Ethernet, with tag */
-	uint8_t l3_len;   /**< of the IPv4 or IPv6 header before UDP's; 0 = there is neither */
+	uint8_t len;      /**< number of bytes in front of the lane header */
+	uint8_t l2_len;   /**< bytes of the Ethernet header, with a tag */
+	uint8_t l3_len;   /**< bytes of the IPv4 or IPv6 header; 0 = no IP and UDP headers */
 	uint16_t ip_sum;  /**< raw sum of the IPv4 header without total length and checksum */
 	uint16_t udp_sum; /**< weft_pseudo_sum(), weft_pseudo6_sum() */
 };
@@ -176,14 +176,14 @@ struct weft_encap_addr {
 	uint8_t tos;             /**< DSCP and ECN */
 	uint32_t src_ip, dst_ip; /**< host order */
 	uint16_t src_port, dst_port;
-	bool six; /**< IPv6, between these addresses */
+	bool six; /**< IPv6, between src_ip6 and dst_ip6; else IPv4 */
 	uint8_t src_ip6[16], dst_ip6[16];
 };
 
 /**
- * Ethernet header, with a tag unless @p vlan is 0.
+ * Write an Ethernet header, with a tag unless @p vlan is 0.
  *
- * @return its length
+ * @return length of the header
  */
 uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
 		      uint16_t type);
@@ -194,13 +194,13 @@ void weft_encap_build(struct weft_encap_hdr *e, uint8_t *bytes, const struct wef
 void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
 		       uint16_t src_port, uint16_t dst_port);
 
-/** Put the UDP checksum of a whole frame, which IPv6 requires. Without effect on IPv4 frames. */
+/** Write the UDP checksum of a whole frame, which IPv6 requires. Other frames stay unchanged. */
 void weft_encap_csum6(const struct weft_encap_hdr *e, uint8_t *frame);
 
 /**
- * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
- * total length and header checksum, UDP length and ports. The UDP checksum stays 0, which means
- * none; with IPv6 it is to be put afterwards.
+ * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IP
+ * length, IPv4 header checksum, UDP length and ports. The UDP checksum stays 0, which means none;
+ * for IPv6 the caller writes it afterwards.
  */
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
 				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
@@ -222,7 +222,7 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 
 /* ---------------------------------------------------------------- whole frames */
 
-/** Bytes of a frame around its lane header and body: the headers and the CRC32C. */
+/** Most bytes of a plain frame around its lane header and body: outer headers and CRC32C. */
 #define WEFT_FRAME_AROUND (WEFT_ENCAP_MAX + 4u)
 
 /**
@@ -239,10 +239,10 @@ uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 	(WEFT_FRAME_AROUND + (uint32_t)sizeof(struct weft_frame_hdr) + WEFT_FRAME_SEAL_LEN)
 
 /**
- * Write a farewell, RESET(GONE): it ends a plain connection of a process that has ended. Its sender
- * is that process's host.
- * @param index  of the connection at the receiver
- * @param conn, token  of the connection at the process that has ended, which its peer knows
+ * Write a farewell, RESET(GONE): it ends a plain connection of a process that has ended. The
+ * farewell has the addresses of that process.
+ * @param index  the connection's number at the receiver
+ * @param conn, token  the connection's number and token at the process that has ended
  * @return its length, at most WEFT_FAREWELL_MAX
  */
 uint32_t weft_frame_farewell(uint8_t *out, const struct weft_encap_addr *a, uint16_t index,

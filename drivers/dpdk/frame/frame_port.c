@@ -69,7 +69,7 @@ int weft_port_owner(uint16_t base, uint16_t queues, uint16_t udp_port)
 uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, uint32_t *cursor)
 {
 	uint32_t size = (uint16_t)~ch->range.mask + 1u, at;
-	uint32_t step = ch->token >> 15 | 1; /* odd: reaches every port of a power of two */
+	uint32_t step = ch->token >> 15 | 1; /* odd, so it reaches every port: size is 2^n */
 	uint16_t port;
 
 	if (path == 0 && !ch->spread)
@@ -82,7 +82,7 @@ uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, ui
 			*cursor = 0;
 		port = (uint16_t)(ch->range.first + ((ch->token + at * step) & (size - 1)));
 		if (port == ch->port)
-			continue; /* the range includes the port on which this end listens */
+			continue; /* the range may include the port on which this end listens */
 		if (at >= size || !ch->rss ||
 		    weft_rss_queue(ch->rss, ch->peer_ip, ch->ip, ch->peer_port, port) == ch->queue)
 			return port;
@@ -91,18 +91,18 @@ uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, ui
 
 /* ---- pools ---------------------------------------------------------------------------------- */
 
-#define POOL_BYTES (24u << 20) /* of both pools, unless the user sets the number of buffers */
+#define POOL_BYTES (24u << 20) /* limit of both pools, unless a number of buffers is set */
 #define FRAME_BUFS_MAX 4095u
 #define HDR_ROOM 256u
 #define HDR_BUFS 1023u
-#define HDR_PER_FRAME 3u /* a frame with user memory: header, data, CRC */
+#define HDR_PER_FRAME 3u /* mbufs of a frame with user memory: header, data, CRC */
 #define HDR_BUFS_MAX 8191u
 #define CACHE 256u
 #define LATE_MAX 64u
 
 static struct rte_mempool *pool(const char *kind, const char *what, uint32_t n, uint32_t room)
 {
-	static unsigned int serial; /* opened under the context's lock, and by several contexts */
+	static unsigned int serial; /* atomic: several contexts open ports at the same time */
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "weft_%s_%s_%u", kind, what,
@@ -132,7 +132,7 @@ int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools 
 
 /*
  * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
- * They are freed by a later close.
+ * The next close after all buffers have come back frees such a pool.
  */
 static struct rte_mempool *late[LATE_MAX];
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;

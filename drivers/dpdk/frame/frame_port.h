@@ -4,7 +4,8 @@
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
  * Ethernet frames. It has four implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
  * (udp/udp.c), memif rings (memif/memif.c) and the simulated network (test/sim/). Buffers are
- * rte_mbufs in all, so that the engine runs unchanged. Steering of frames to a queue is here, too.
+ * rte_mbufs in all, so that the engine is the same for all. Steering of frames to a queue is here,
+ * too.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -28,8 +29,8 @@
  * path from a port of its own to the port on which the peer listens. The peer answers with both
  * exchanged, so a stateful firewall passes the answers. Everything that spreads by flow (RSS, ECMP,
  * a cloud's limit per flow) finds one flow for each path. Where a NIC hashes frames to queues, the
- * initiator chooses a port with which the hashes of both ends reach the right queues. The functions
- * keep no state. The only function of DPDK that they call is rte_softrss().
+ * initiator searches a port with which frames reach the right queue at both ends. Only the hash of
+ * its own NIC may be known; it tries ports for the other end.
  */
 
 #define WEFT_RSS_KEY_MAX 64u
@@ -39,12 +40,12 @@ struct rte_ring;
 
 /** How a NIC hashes UDP over IPv4 to queues (Toeplitz), as its driver reports it. */
 struct weft_rss {
-	uint32_t key[WEFT_RSS_KEY_MAX / 4]; /**< bytes, as the driver reports them */
-	uint16_t reta_size;                 /**< entries, a power of two */
-	uint16_t reta[WEFT_RSS_RETA_MAX];   /**< queue of each */
+	uint32_t key[WEFT_RSS_KEY_MAX / 4]; /**< the key's bytes, in the driver's order */
+	uint16_t reta_size;                 /**< entries of reta[], a power of two */
+	uint16_t reta[WEFT_RSS_RETA_MAX];   /**< queue, by the low bits of the hash */
 };
 
-/** The queue to which a received frame comes. Addresses and ports in host order. */
+/** @return the queue to which a received frame comes. Addresses and ports are in host order. */
 uint16_t weft_rss_queue(const struct weft_rss *rss, uint32_t src_ip, uint32_t dst_ip,
 			uint16_t src_port, uint16_t dst_port);
 
@@ -53,12 +54,12 @@ struct weft_steering {
 	uint16_t queue, queues;
 	/** the NIC hashes addresses and ports; false: frames to our UDP ports come to this queue */
 	bool hashed;
-	/** number of ports of the range that come here; 0 = all of them */
+	/** first ports of the range whose frames flow rules bring to this queue; 0 = all ports */
 	uint16_t range_max;
-	const struct weft_rss *rss; /**< NULL = not reported by the driver: found by trying */
+	const struct weft_rss *rss; /**< the hash; NULL = the driver reports none */
 	/**
-	 * For each queue a ring of frames that came to another queue: the worker of that one puts
-	 * them there. NULL = there is one queue
+	 * For each queue a ring of frames that came to another queue: the other queue's worker
+	 * enqueues them. NULL = there is one queue
 	 */
 	struct rte_ring **handed;
 };
@@ -69,37 +70,38 @@ struct weft_port_range {
 };
 
 /**
- * The source ports that an initiator uses: a quarter of all, divided equally among the queues,
- * without the ports [base, base + queues) on which they listen.
+ * The source ports that the initiator on @p queue uses: an equal share, whose size is a power of
+ * two, of a quarter of all ports. No queue listens in that quarter: they listen on the ports
+ * [base, base + queues).
  */
 struct weft_port_range weft_port_range(uint16_t base, uint16_t queue, uint16_t queues);
 
-/** The queue to which @p udp_port belongs, if queue 0 listens at @p base; -1 = none. */
+/** @return the queue that listens on @p udp_port, or sends paths from it; -1 = none */
 int weft_port_owner(uint16_t base, uint16_t queues, uint16_t udp_port);
 
-/** The input of the choice of a path's source port. */
+/** The input of weft_path_port(). */
 struct weft_path_choice {
 	struct weft_port_range range;
-	uint16_t range_max; /**< as in struct weft_steering */
-	/** our port's; NULL = every UDP port will do, or the hash is unknown */
+	uint16_t range_max; /**< number of usable ports, the first of the range; 0 = all */
+	/** the hash of our NIC; NULL = every UDP port is suitable, or the hash is unknown */
 	const struct weft_rss *rss;
 	uint16_t queue; /**< the queue to which answers are to come */
-	bool spread;    /**< an end hashes: path 0 needs a port of its own, too */
+	bool spread;    /**< path 0, too, gets a port of the range: the NIC of an end hashes */
 	uint32_t ip, peer_ip;
-	uint16_t port, peer_port; /**< on which the ends listen */
-	uint32_t token;           /**< random: begin of the search for a port */
+	uint16_t port, peer_port; /**< UDP ports on which the ends listen */
+	uint32_t token;           /**< random number that gives the order of the search */
 };
 
 /**
  * The next candidate for the source port of @p path. The destination port is always
  * choice->peer_port, and the peer answers with both exchanged.
  *
- * Path 0 has the port on which this end listens, if neither end hashes. The others walk through the
- * range in an order that the token determines, so no port comes twice in a round. They take the
- * ports whose answers hash to our queue. After all have been offered, a second round takes any
- * port, since the driver's report of the hash may be wrong.
+ * Without choice->spread path 0 has the port on which this end listens. Otherwise successive calls
+ * walk through the range in an order that the token determines, so no port comes twice in a round.
+ * The first round takes the ports whose answers hash to our queue. The second round takes any port,
+ * since the driver's report of the hash may be wrong.
  *
- * @param cursor  of the connection, begins at 0
+ * @param cursor  position of the search, one for all paths of a connection; 0 at first
  */
 uint16_t weft_path_port(const struct weft_path_choice *choice, unsigned int path, uint32_t *cursor);
 
@@ -110,16 +112,16 @@ struct weft_frame_port;
 struct weft_hosts;
 
 /**
- * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration
+ * Memory that the NIC of a port with #WEFT_FRAME_PORT_REG may read: the state of a registration
  * (lane.h). The registration holds one reference, and so does each frame that the NIC may still
  * read. So memory is never unmapped while the NIC may read it.
  */
 struct weft_mem_lane {
 	_Atomic uint32_t refs;
 	uint8_t page_bits;    /**< log2 of the size of the pages of iova[] */
-	uintptr_t start, end; /**< bytes that may be sent */
-	rte_iova_t *iova;     /**< of each page, start's first; NULL: an address is its IOVA */
-	/** called after the last reference is dropped: unmaps and frees */
+	uintptr_t start, end; /**< [start, end) may be sent */
+	rte_iova_t *iova;     /**< one per page, start's first; NULL: an address is its IOVA */
+	/** called after the last reference is dropped: unmaps the memory and frees @p mem */
 	void (*unmap)(struct weft_mem_lane *mem);
 };
 
@@ -133,7 +135,7 @@ static inline void weft_mem_lane_put(struct weft_mem_lane *mem)
 		mem->unmap(mem);
 }
 
-/** @return bytes, at most @p len, from @p at in @p mem on that are contiguous for the NIC, too */
+/** @return bytes from @p at on, at most @p len, whose IOVAs are contiguous from *@p iova on */
 static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const void *at,
 					  uint32_t len, rte_iova_t *iova)
 {
@@ -159,29 +161,29 @@ typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, voi
 enum weft_frame_port_what {
 	WEFT_FRAME_PORT_NOTHING,
 	WEFT_FRAME_PORT_LINK_DOWN,
-	WEFT_FRAME_PORT_LINK_UP, /**< `bandwidth` and the flag GUESS have been updated */
-	WEFT_FRAME_PORT_SPEED,   /**< `bandwidth` and GUESS have been updated; the link stays up */
-	/** removed, or unusable before a reset: it receives and accepts no frame any more */
+	WEFT_FRAME_PORT_LINK_UP, /**< `bandwidth` and GUESS may have changed, too */
+	WEFT_FRAME_PORT_SPEED,   /**< `bandwidth` has changed; the link stays up */
+	/** the port is removed, or unusable before a reset: it receives and sends nothing more */
 	WEFT_FRAME_PORT_ENDED,
 };
 
 struct weft_frame_port_event {
-	int status;     /**< ENDED: the error of the connections */
-	char text[192]; /**< speed or cause; ENDED: a sentence with the remedy */
+	int status;     /**< ENDED: the error with which the connections end */
+	char text[192]; /**< speed, or cause of LINK_DOWN; ENDED: a sentence with the remedy */
 };
 
 struct weft_frame_port_ops {
 	/**
 	 * Receive up to @p n frames; never waits. With rx_in_place a long frame may have two
-	 * segments. The first one is private, contains the first bytes, and has room for all. The
-	 * second one contains the rest, which another process can change: see weft_in_place_at().
-	 * It is valid until the next call. The owner removes it by weft_in_place_end() or
-	 * weft_in_place_copy().
+	 * segments. The first segment is private: it contains the first bytes, and has room for the
+	 * whole frame. The second segment contains the other bytes, which another process can
+	 * change (weft_in_place_at()), and is valid until the next call. The owner removes the
+	 * second segment by weft_in_place_end() or weft_in_place_copy().
 	 */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
-	 * Send; takes ownership of the frames that it accepts (a prefix). Never waits: the port
-	 * keeps the number of unsent frames below the limits at which a PMD would sleep.
+	 * Send, and take ownership of the frames that the port accepts (a prefix of @p pkts).
+	 * Never waits: the port keeps unsent frames below the limits at which a PMD would sleep.
 	 */
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
@@ -200,18 +202,18 @@ struct weft_frame_port_ops {
 	int (*mem_map)(struct weft_frame_port *port, void *addr, size_t len,
 		       struct weft_mem_lane **mem, char *why, size_t why_len);
 	bool (*link_up)(struct weft_frame_port *port);
-	/** Why there is no link, as a sentence; "" with a link. NULL = there is no text. */
+	/** Write the reason for a missing link, a sentence; "" with a link. May be NULL. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
-	 * The next event since the last call; called until it returns NOTHING, when `event` is set,
-	 * once a second with a link, and every 0.1 s without one. May be NULL.
+	 * @return the next event since the last call. The owner calls until the result is NOTHING:
+	 * when `event` is set, once a second with a link, every 0.1 s without one. May be NULL.
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
 	/**
-	 * A file descriptor that becomes readable, after arm(), when frames arrive. It belongs to
-	 * the port and is constant until close(). NULL, or a negative error: the port cannot wake a
-	 * sleeping owner.
+	 * @return a file descriptor that becomes readable, after arm(), when frames arrive. It
+	 * belongs to the port and is constant until close(). NULL, or a negative result: the port
+	 * cannot wake a sleeping owner.
 	 */
 	int (*wait_fd)(struct weft_frame_port *port);
 	/**
@@ -223,21 +225,21 @@ struct weft_frame_port_ops {
 	/** Called after an arm() that returned 0. Exists if arm() does. */
 	void (*disarm)(struct weft_frame_port *port);
 	/**
-	 * The port's owner does not choose the next hop: a kernel routes. Does a route lead from
-	 * this port to @p ip (host order)? NULL = the engine's subnet and gateway decide.
+	 * Does a kernel's route lead from this port to @p ip (host order)? For ports over which a
+	 * kernel chooses the next hop. NULL = the engine's subnet and gateway give the next hop.
 	 * @return 0, or a negative error with a sentence in @p why
 	 */
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	/**
-	 * A peer at @p ip has no socket. Frames to that host leave one by one: merged frames would
-	 * arrive as one where no device between cuts them (a veth, a tap). NULL = the port merges
-	 * none.
+	 * A peer at @p ip has a port of DPDK, no socket. From now on frames to that host leave one
+	 * by one: merged frames (UDP GSO) would arrive as one if no device cuts them (a veth, a
+	 * tap). NULL = the port merges no frames.
 	 */
 	void (*alone)(struct weft_frame_port *port, uint32_t ip);
 	/**
 	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
-	 * this process has ended without closing the connection. NULL = nothing could send it.
-	 * @param slot  of the connection, 0 at first
+	 * this process has ended without closing the connection. NULL = the port has no farewells.
+	 * @param slot  the connection's entry, 0 at first; written
 	 * @param len  0 = remove
 	 */
 	void (*farewell)(struct weft_frame_port *port, uint16_t *slot, const uint8_t *frame,
@@ -252,19 +254,19 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_RX_CSUM (1u << 1)
 #define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills UDP checksums */
 #define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx_burst() accepts chained mbufs */
-/** external buffers may be sent, and are released soon: zero-copy is possible */
+/** tx_burst() accepts external buffers, and the PMD releases them soon: zero-copy is possible */
 #define WEFT_FRAME_PORT_EXTBUF (1u << 4)
-/** memory of external buffers must be registered by mem_map() before (NICs) */
+/** memory of external buffers must first be registered by mem_map() (NICs) */
 #define WEFT_FRAME_PORT_REG (1u << 5)
 /** the round trip to a peer is to be measured during the handshake */
 #define WEFT_FRAME_PORT_MEASURE (1u << 6)
 /** `bandwidth` is a guess: it is to be measured, too */
 #define WEFT_FRAME_PORT_GUESS (1u << 7)
-/** the PMD copies each frame at either end, on the core of its caller */
+/** the port copies the frames that it sends or receives, on the core of the caller */
 #define WEFT_FRAME_PORT_COPIES (1u << 8)
 /** frames for this MAC, IP and UDP port may belong to another process */
 #define WEFT_FRAME_PORT_SHARED (1u << 9)
-/** the kernel reports the UDP port as unreachable as soon as the process is gone */
+/** UDP sockets: after the process has ended its kernel answers frames with "port unreachable" */
 #define WEFT_FRAME_PORT_SOCKET (1u << 10)
 /** no other process can write to received buffers: frames are decrypted in place */
 #define WEFT_FRAME_PORT_RX_OWN (1u << 11)
@@ -273,11 +275,11 @@ struct weft_frame_port_ops {
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
-	/** look() has an event to report: set by a burst, cleared before look() is called */
+	/** look() has an event to report: set by the port, cleared before look() is called */
 	bool event;
 	/**
-	 * ns; a poll is a system call, so an owner without connections polls once in this time.
-	 * 0 = each progress call polls
+	 * ns; a poll is a system call, so an owner without connections polls only once in this
+	 * time. 0 = each progress call polls
 	 */
 	uint32_t idle_wait;
 	const char *driver; /**< part of lane names in front of the resource's; NULL = "dpdk" */
@@ -286,30 +288,30 @@ struct weft_frame_port {
 	char device[64];
 	uint32_t flags; /**< WEFT_FRAME_PORT_* */
 	uint8_t mac[6];
-	/** an IPv6 lane's hosts, by the engine's numbers; freed with the port. NULL: IPv4 */
+	/** hosts of an IPv6 lane, with their numbers; freed with the port. NULL = no IPv6 */
 	struct weft_hosts *hosts;
-	uint8_t ip6[16]; /**< with hosts: the address of the lane */
+	uint8_t ip6[16]; /**< on an IPv6 lane its address */
 	uint8_t prefix6;
 	int socket; /**< NUMA node, or SOCKET_ID_ANY */
 	/** largest frame with L2 header (VLAN tag included), without FCS */
 	uint16_t frame_size;
-	/** most frames that the TX ring holds: some PMDs reduce it without reporting that */
+	/** most frames in the TX ring; the ring may be shorter, if the PMD does not report that */
 	uint16_t tx_depth;
 	uint16_t rx_depth; /**< frames the RX ring holds */
 	uint16_t tx_segs;  /**< most mbufs of a frame to be sent; 0 = any number */
-	/** log2: no mbuf of user memory may cross a multiple of it; 0 = no such limit */
+	/** n: no mbuf of user memory may cross a multiple of 2^n bytes; 0 = no such limit */
 	uint8_t tx_page_bits;
 	/** Ports with equal names share registrations; "" without #WEFT_FRAME_PORT_REG. */
 	char mem_domain[16];
-	/** most unsent bytes in the port, so that the PMD does not sleep; 0 = no limit */
+	/** most unsent bytes that the port accepts: with more the PMD sleeps; 0 = no limit */
 	uint32_t tx_bytes_max;
-	/** bytes/s of the link; 0 = there is no link, and the copy rate of the CPU counts */
+	/** bytes/s of the link; 0 = no network (memif), so the copy rate of the CPU is used */
 	double bandwidth;
-	double latency; /**< s, first estimate */
-	/** frames (RX, TX copies): data room >= headroom + frame_size, or chained (rx_chained) */
+	double latency; /**< s in one direction, before it is measured */
+	/** for received and copied frames: data room for headroom + frame_size, or rx_chained */
 	struct rte_mempool *pool;
 	/**
-	 * small mbufs: control frames, headers of zero-copy frames, external-buffer segments; at
+	 * small mbufs for control frames, headers of zero-copy frames and external buffers: at
 	 * least 128 bytes of data room behind the headroom
 	 */
 	struct rte_mempool *hdr_pool;
@@ -317,11 +319,11 @@ struct weft_frame_port {
 	/** the port works, but with a deficiency: the end of a sentence; NULL = none */
 	const char *warning;
 	bool rx_chained; /**< received frames may be mbuf chains */
-	/** The owner sets this: it accepts frames left in place (#WEFT_FRAME_PORT_IN_PLACE) */
+	/** set by the owner if it accepts frames in place (#WEFT_FRAME_PORT_IN_PLACE) */
 	bool rx_in_place;
-	/** UDP port on which this queue listens; 0 = that of the lane's options */
+	/** UDP port on which this queue listens; 0 = the port in the lane's options */
 	uint16_t udp_port;
-	/** source ports of paths; mask 0 = those of weft_port_range() */
+	/** source ports of paths; mask 0 = the ports of weft_port_range() */
 	struct weft_port_range path_ports;
 	struct weft_steering steering; /**< how frames reach this queue */
 	/** the ARP table that the port's queues share; NULL = one queue */
@@ -334,7 +336,7 @@ static inline const char *weft_frame_port_driver(const struct weft_frame_port *p
 	return port->driver ? port->driver : "dpdk";
 }
 
-/** The reason why there is no link, as a sentence with the remedy; "" with a link. */
+/** Write the reason for a missing link, with the remedy; "" with a link, or without a text. */
 static inline void weft_frame_port_link_text(struct weft_frame_port *port, char *buf, size_t size)
 {
 	if (size)
@@ -369,13 +371,13 @@ static inline void weft_in_place_copy(struct rte_mbuf *m)
 
 /* ---------------------------------------------------------------- pools */
 
-/** The pools of a port that is no port of DPDK's. */
+/** The pools of a port that is not an ethdev (memif, UDP sockets). */
 struct weft_frame_pools {
 	const char *name;
-	uint32_t frames; /**< buffers of a frame; 0 = by their bytes. Out: the number chosen */
-	uint32_t least;  /**< the port has at least this number of them */
+	uint32_t frames; /**< number of frame buffers; 0 = by their size. Out: the number chosen */
+	uint32_t least;  /**< the least number of frame buffers */
 	bool no_extbuf;  /**< no sends from user memory */
-	uint32_t room;   /**< out: bytes of a buffer */
+	uint32_t room;   /**< out: data room of a frame buffer, bytes */
 };
 
 /**
@@ -384,12 +386,12 @@ struct weft_frame_pools {
  */
 int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf);
 
-/** Free the pools that exist. A pool with buffers in use is freed when a later port closes. */
+/** Free the pools that exist. If buffers are in use, a later call for any port frees the pool. */
 void weft_frame_pools_free(struct weft_frame_port *port);
 
 /* ---------------------------------------------------------------- counters */
 
-/* Those of a port, without those of its PMD: field, visible name, meaning. */
+/* Counters of a port, without the xstats of its PMD: field, visible name, meaning. */
 
 /** struct weft_port */
 #define WEFT_PORT_COUNTERS(X)                                                             \

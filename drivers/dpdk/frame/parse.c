@@ -9,7 +9,7 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-#define VLAN_ID 0xfff /* of a tag; the bits above are priority */
+#define VLAN_ID 0xfff /* bits of a tag's VLAN ID; the higher bits are priority and DEI */
 #define FRAGMENT RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
 
 /* The rest of the frame that has not been read yet. */
@@ -54,7 +54,7 @@ static enum weft_rx_verdict parse_arp(struct cursor *c, struct weft_frame_view *
 
 /*
  * Parses "destination unreachable" with the beginning of a UDP datagram from a port of ours. All
- * other ICMP is dropped. The result proves nothing: any host can forge it.
+ * other ICMP is dropped. The packet proves nothing: any host can forge it.
  */
 static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const struct cursor *c,
 				       struct weft_frame_view *view)
@@ -80,7 +80,7 @@ static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const 
 	    weft_be32(quote->src_addr) != conf->ip)
 		return WEFT_VERDICT_NOT_OURS;
 	if (!weft_rx_filter_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range)) {
-		view->dst_port = weft_be16(udp->src_port); /* perhaps another queue's */
+		view->dst_port = weft_be16(udp->src_port); /* perhaps a port of another queue */
 		return WEFT_VERDICT_NOT_OURS;
 	}
 	view->src_ip = weft_be32(ip->src_addr);
@@ -91,7 +91,7 @@ static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const 
 	return WEFT_VERDICT_ICMP;
 }
 
-/* IPv4 and UDP: their lengths bound the lane frame, and so cut off Ethernet padding. */
+/* Parses IPv4 and UDP. Their lengths bound the lane frame, and so cut off Ethernet padding. */
 static enum weft_rx_verdict parse_ip_udp(const struct weft_rx_filter *conf, struct cursor *c,
 					 struct weft_frame_view *view)
 {
@@ -108,7 +108,7 @@ static enum weft_rx_verdict parse_ip_udp(const struct weft_rx_filter *conf, stru
 	if (ip->next_proto_id != IPPROTO_UDP)
 		return WEFT_VERDICT_NOT_OURS;
 	total = weft_be16(ip->total_length);
-	/* No options, no fragments: no peer sends them, and they would hide the ports. */
+	/* Options and fragments are dropped: no peer sends them, and the ports may be elsewhere. */
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
 		return WEFT_VERDICT_BAD_IP;
 	if (total > c->left || total < WEFT_IP_UDP_LEN)
@@ -135,11 +135,11 @@ static enum weft_rx_verdict parse_ip_udp(const struct weft_rx_filter *conf, stru
 /* ---------------------------------------------------------------- IPv6 */
 
 #define ICMP6_UNREACHABLE 1u
-#define ICMP6_NO_PORT 4u /* code of it */
+#define ICMP6_NO_PORT 4u /* code of ICMP6_UNREACHABLE */
 #define ICMP6_TOO_LONG 2u
 #define ICMP6_SOLICIT 135u
 #define ICMP6_ADVERTISE 136u
-#define ND_HOPS 255u /* a router would have reduced it: the sender is on this link */
+#define ND_HOPS 255u /* hop limit: a router reduces it, so the sender is on this link */
 #define ND_ANSWERS 0x40u
 #define ND_OPTION_SOURCE 1u
 #define ND_OPTION_TARGET 2u
@@ -163,7 +163,7 @@ static bool is_none6(const uint8_t *ip)
 	return memcmp(ip, none, sizeof(none)) == 0;
 }
 
-/* A MAC address in an option. @return false: the options contradict their lengths */
+/* Finds the MAC address in an option. @return false: lengths of options are wrong */
 static bool nd_option(const uint8_t *p, size_t left, uint8_t type, const uint8_t **mac)
 {
 	size_t len;
@@ -178,7 +178,7 @@ static bool nd_option(const uint8_t *p, size_t left, uint8_t type, const uint8_t
 	return left == 0;
 }
 
-/* The checks of RFC 4861, 7.1.1 and 7.1.2. */
+/* Parses and checks the message as in RFC 4861, 7.1.1 and 7.1.2. */
 static enum weft_rx_verdict parse_nd(const struct rte_ipv6_hdr *ip, const struct icmp6_hdr *icmp,
 				     size_t len, struct weft_frame_view *view)
 {
@@ -203,7 +203,7 @@ static enum weft_rx_verdict parse_nd(const struct rte_ipv6_hdr *ip, const struct
 	return WEFT_VERDICT_ND;
 }
 
-/* As parse_icmp(): also "packet too big", which is a type of its own here. */
+/* As parse_icmp(), and for "packet too big", which has a type of its own in ICMPv6. */
 static enum weft_rx_verdict parse_icmp6_error(const struct weft_rx_filter *conf,
 					      const struct icmp6_hdr *icmp, size_t len,
 					      struct weft_frame_view *view)
@@ -252,7 +252,7 @@ static enum weft_rx_verdict parse_icmp6(const struct weft_rx_filter *conf,
 	return g;
 }
 
-/* IPv6 and UDP, without extension headers: no peer sends them, and they would hide the ports. */
+/* Parses IPv6 and UDP. A frame with extension headers is dropped: no peer sends such frames. */
 static enum weft_rx_verdict parse_ip6_udp(const struct weft_rx_filter *conf, struct cursor *c,
 					  struct weft_frame_view *view)
 {
@@ -305,7 +305,7 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 
 	if (c->left < sizeof(*eth))
 		return WEFT_VERDICT_BAD_LENGTH;
-	/* ARP and neighbour discovery have group addresses; frames for us are unicast. */
+	/* ARP and neighbour discovery may come to a group address, other frames to ours. */
 	if (!rte_is_multicast_ether_addr(&eth->dst_addr) &&
 	    memcmp(&eth->dst_addr, conf->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return WEFT_VERDICT_NOT_OURS;
@@ -339,7 +339,7 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 
 #define BODY_MIN(type, body, more) [WEFT_FRAME_##type] = sizeof(struct weft_frame_##body) + (more),
 
-/* Shortest body of each type; 0xffff = unknown. Later versions may append fields to it. */
+/* @return bytes of the shortest body of @p type; 0xffff = unknown. Later versions append fields. */
 static uint32_t body_min(uint8_t type)
 {
 	static const uint16_t min[WEFT_FRAME_TYPE_END] = {[0] = 0xffff,
@@ -404,7 +404,7 @@ static enum weft_rx_verdict parse_progress(struct weft_frame_view *view)
 	return WEFT_VERDICT_OK;
 }
 
-/* The blocks behind the header, in their order. */
+/* Reads the blocks between the header and the body, in the order of the wire. */
 static enum weft_rx_verdict parse_blocks(struct weft_frame_view *view)
 {
 	enum weft_rx_verdict g = WEFT_VERDICT_OK;
@@ -418,7 +418,7 @@ static enum weft_rx_verdict parse_blocks(struct weft_frame_view *view)
 	return g;
 }
 
-/* Are the bytes inside the body to which the part belongs, in whole units? */
+/* Is the part inside its body, and of whole units unless it is the last part? */
 static bool part_ok(const struct weft_frame_view *view)
 {
 	const struct weft_frame_part *part = (const struct weft_frame_part *)view->body;
@@ -444,7 +444,7 @@ enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view)
 	return WEFT_VERDICT_OK;
 }
 
-/* The frames of a connection that are never sealed, and those that belong to none. */
+/* Types of frames that are not sealed, also on a sealed connection. */
 static bool never_sealed(uint8_t type)
 {
 	return type == WEFT_FRAME_HELLO || type == WEFT_FRAME_HELLO_ACK ||
@@ -452,7 +452,7 @@ static bool never_sealed(uint8_t type)
 	       type == WEFT_FRAME_CHALLENGE;
 }
 
-/* A frame that opens only with its connection's key: nothing but its lengths is known yet. */
+/* Checks length, type and flags of a sealed frame. Its body is checked after the decryption. */
 static enum weft_rx_verdict parse_sealed(const struct cursor *c, struct weft_frame_view *view,
 					 uint16_t length)
 {
@@ -520,7 +520,7 @@ enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const v
 	return parse_lane(&c, view);
 }
 
-/* @return length of the Ethernet header, with the tag */
+/* @return bytes of the Ethernet header, including a tag */
 static uint8_t pattern_l2(const struct weft_rx_filter *conf, uint8_t *want, uint8_t *mask)
 {
 	static const uint8_t anybody[RTE_ETHER_ADDR_LEN];
@@ -542,7 +542,7 @@ static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *w
 {
 	want->version_ihl = RTE_IPV4_VHL_DEF;
 	mask->version_ihl = UINT8_MAX;
-	/* This bit is 0 in a frame without a mark: not ECN-capable, or ECT(0). */
+	/* The low bit of ECN is 0 in not-ECT and ECT(0). It is 1 in CE, the mark, and in ECT(1). */
 	mask->type_of_service = WEFT_IP_CE ^ WEFT_IP_ECT0;
 	mask->fragment_offset = FRAGMENT;
 	want->next_proto_id = IPPROTO_UDP;
@@ -551,7 +551,7 @@ static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *w
 	mask->dst_addr = UINT32_MAX;
 }
 
-/* Bytes of the lane header in a pattern: all in front of the length. */
+/* Bytes of the lane header in a pattern: those in front of its field `length`. */
 #define LANE_PATTERN offsetof(struct weft_frame_hdr, length)
 
 static_assert(RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN + LANE_PATTERN <= WEFT_RX_PATTERN,
@@ -590,7 +590,7 @@ void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter
 	memcpy(p->mask + at, &matters, LANE_PATTERN);
 }
 
-/* Not by rte_ipv4_udptcp_cksum_verify(), which takes IP's length: it may exceed that of UDP. */
+/* rte_ipv4_udptcp_cksum_verify() would take IP's length, which may exceed UDP's. */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(view->ip + 1);

@@ -3,7 +3,7 @@
  * @file frame/parse.h
  * Validation of received frames: the result is a view whose lengths and offsets can be trusted. The
  * receive path, unit tests and the fuzzer all use these functions. They allocate nothing and have
- * no state; of DPDK they use header formats only.
+ * no state; of DPDK they use only header formats and inline checksums.
  */
 #ifndef WEFT_FRAME_PARSE_H
 #define WEFT_FRAME_PARSE_H
@@ -25,22 +25,25 @@
 /** code of UNREACHABLE: a link does not carry a frame of this size */
 #define WEFT_ICMP_TOO_LONG 4u
 
-/** Result of the validation. Every value but OK, ARP, ND and ICMP is the reason of a drop. */
+/**
+ * Result of the validation. Every value but OK, ARP, ND and ICMP is the reason of a drop. A frame
+ * with NOT_OURS may be handed over to another queue.
+ */
 enum weft_rx_verdict {
 	WEFT_VERDICT_OK,
 	WEFT_VERDICT_ARP,        /**< complete ARP for Ethernet/IPv4 */
 	WEFT_VERDICT_ND,         /**< neighbour discovery of IPv6, valid by RFC 4861 */
-	WEFT_VERDICT_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
+	WEFT_VERDICT_ICMP,       /**< ICMP reports that a datagram from our port did not arrive */
 	WEFT_VERDICT_NOT_OURS,   /**< another protocol, address, port or VLAN */
 	WEFT_VERDICT_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
-	/** options, fragment, header checksum; IPv6: extension header, group, hop limit */
+	/** IPv4: options, fragment, checksum; IPv6: extension header, source; invalid ND */
 	WEFT_VERDICT_BAD_IP,
 	WEFT_VERDICT_BAD_MAGIC,
 	/** another version; the first 26 bytes of the lane header are valid, for a RESET */
 	WEFT_VERDICT_BAD_VERSION,
 	/** unknown type or flags, or a body that does not fit the type */
 	WEFT_VERDICT_BAD_TYPE,
-	/** messages do not fill the body exactly, unknown am_id or flags */
+	/** the messages do not fill the body exactly, or have an unknown am_id or flags */
 	WEFT_VERDICT_BAD_MESSAGE,
 	WEFT_VERDICT_BAD_CSUM,
 	WEFT_VERDICT_COUNT,
@@ -51,28 +54,27 @@ struct weft_rx_filter {
 	bool raw_ethertype;
 	bool check_ip;     /**< verify the IPv4 header checksum (the NIC does not) */
 	uint16_t vlan;     /**< 0 = untagged */
-	uint16_t udp_port; /**< our port */
-	/** our ports of connections that we initiate: (port & mask) == first; mask 0 = none */
+	uint16_t udp_port; /**< UDP port on which the iface listens */
+	/** source ports of connections that the iface initiates; mask 0 = none */
 	struct weft_port_range range;
 	uint32_t ip; /**< our address, host order */
 	uint8_t mac[6];
-	bool six; /**< frames have IPv6 headers, for this address; ip is its number at the port */
+	bool six; /**< frames have IPv6 headers; `ip` is then the number of the host ip6 */
 	uint8_t ip6[16];
 };
 
-/** Bytes of a pattern. */
 #define WEFT_RX_PATTERN 64u
 
 /**
- * The first 64 bytes of a DATA frame without a mark and without flags other than ACK_REQ and those
- * of seals: required values, and a mask of the bits that matter. They include the beginning of the
- * lane header. Most frames match, and comparing words takes a quarter of the full validation's
- * time. No frame with IPv6 matches: all of those have a UDP checksum that is to be verified.
+ * A pattern for the first 64 bytes of DATA frames, up to the beginning of the lane header: required
+ * values, and a mask of the bits that matter. Frames match that have no mark (CE) and no flags but
+ * ACK_REQ and those of seals. Most frames match, and comparing words takes a quarter of the full
+ * validation's time. No frame with IPv6 matches: its UDP checksum is to be verified.
  */
 struct weft_rx_pattern {
 	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
 	uint8_t mask[WEFT_RX_PATTERN];
-	/** bytes of the shortest such frame, at least WEFT_RX_PATTERN; 0 = no frame matches */
+	/** bytes of the shortest frame that matches, at least WEFT_RX_PATTERN; 0 = no frame does */
 	uint32_t least;
 	uint8_t ip, lane; /**< offsets of the IPv4 header (0 = none) and of the lane header */
 	bool check_ip;
@@ -93,10 +95,10 @@ static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
 /** A neighbour solicitation or advertisement (RFC 4861). Pointers are into the frame. */
 struct weft_nd {
 	bool solicit;       /**< solicitation; else advertisement */
-	bool to_group;      /**< its destination is a group address */
-	const uint8_t *src; /**< address; NULL: unspecified, so the sender tests for duplicates */
+	bool to_group;      /**< the destination is a group address */
+	const uint8_t *src; /**< source; NULL: it is ::, so the sender tests for a duplicate */
 	const uint8_t *target;
-	const uint8_t *mac; /**< that it states, or else the source of the frame */
+	const uint8_t *mac; /**< MAC in the message's option, or else the frame's source MAC */
 };
 
 /** A valid frame. Pointers are into the frame. */
@@ -104,38 +106,38 @@ struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
 	const struct weft_frame_sack *sack;         /**< NULL = none */
 	const struct weft_frame_ecn *ecn;           /**< NULL = none */
-	const struct weft_frame_progress *progress; /**< with WEFT_FRAME_F_PROGRESS */
+	const struct weft_frame_progress *progress; /**< NULL = none */
 	const uint8_t *body;
 	uint32_t body_len;
-	uint32_t src_ip;   /**< host order; 0 without IPv4 */
+	uint32_t src_ip;   /**< host order; 0 without IPv4. With IPv6 the engine sets a number */
 	uint16_t src_port; /**< 0 without UDP */
 	/**
-	 * Destination port; 0 without UDP. With NOT_OURS the frame may be another queue's: this is
-	 * a port of our address that this iface does not use (the destination, or the source that
-	 * ICMP quotes), or 0.
+	 * Destination port; 0 without UDP. With NOT_OURS the frame may be for another queue: this
+	 * is a port of our address that this iface does not use (the destination, or the source
+	 * that ICMP quotes), or 0.
 	 */
 	uint16_t dst_port;
-	uint16_t udp_csum; /**< as on the wire; 0 = none */
+	uint16_t udp_csum; /**< UDP checksum in host order; 0 = none */
 	const uint8_t *src_mac;
-	const struct rte_ipv4_hdr *ip;  /**< for the UDP checksum */
-	const struct rte_ipv6_hdr *ip6; /**< instead of ip, on a lane with IPv6 */
+	const struct rte_ipv4_hdr *ip;  /**< IPv4 header of a frame with UDP; else NULL */
+	const struct rte_ipv6_hdr *ip6; /**< IPv6 header; NULL = none */
 	const struct rte_arp_hdr *arp;  /**< with WEFT_VERDICT_ARP */
 	struct weft_nd nd;              /**< with WEFT_VERDICT_ND */
 	/**
-	 * with WEFT_VERDICT_ICMP: the quoted datagram, from its UDP header on, its quoted bytes,
-	 * and the address to which it was sent
+	 * with WEFT_VERDICT_ICMP: the UDP header of the quoted datagram, the number of quoted bytes
+	 * from there on, and the address to which the datagram was sent
 	 */
 	const struct rte_udp_hdr *quote;
-	uint32_t quote_len;       /**< at least the UDP header */
+	uint32_t quote_len;       /**< at least 8, the UDP header */
 	uint32_t quote_ip;        /**< host order; 0 without IPv4 */
 	const uint8_t *quote_ip6; /**< on a lane with IPv6 */
-	uint8_t icmp_code;        /**< WEFT_ICMP_*, also with IPv6; others: IPv4's, or 0 */
+	uint8_t icmp_code;        /**< WEFT_ICMP_*, or another code of IPv4; IPv6: WEFT_ICMP_*, 0 */
 	uint8_t type;
 	bool ce; /**< the frame has a mark (Congestion Experienced) */
 	uint16_t flags;
 };
 
-/** Do the messages fill the body exactly, and are they known? */
+/** Do the messages fill the body exactly, and are each am_id and the flags known? */
 static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 {
 	const struct weft_frame_msg *msg;
@@ -154,12 +156,13 @@ static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 
 /**
  * Validate a frame of @p len contiguous bytes that begin with the L2 header. A CRC32C is verified
- * when present. In a valid DATA frame the messages fill the body exactly and every am_id is known.
+ * when present. The messages of a valid plain DATA frame pass weft_frame_messages_ok(). Of a sealed
+ * frame only the lengths, the type and the flags are checked.
  */
 enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const void *frame,
 				      size_t len, struct weft_frame_view *view);
 
-/** Do the first bytes of a frame match? gcc makes vector instructions of it. */
+/** Do the first WEFT_RX_PATTERN bytes of a frame match? gcc makes vector instructions of this. */
 static inline bool weft_rx_pattern_matches(const struct weft_rx_pattern *p, const uint8_t *frame)
 {
 	typedef uint64_t vec __attribute__((vector_size(16)));
@@ -175,18 +178,18 @@ static inline bool weft_rx_pattern_matches(const struct weft_rx_pattern *p, cons
 }
 
 /**
- * The part of weft_frame_parse() behind the lane header. A sealed frame takes it after it has been
- * opened: until then its view has type and flags as they came, and the sealed body.
- * @param view  hdr, type, flags, body and body_len are set, those of a plain frame
+ * The part of weft_frame_parse() behind the lane header. For a sealed frame it is called after the
+ * decryption: weft_frame_parse() has set the view to the frame's type, flags and sealed body.
+ * @param view  hdr, type, flags, body and body_len are set as for a plain frame
  */
 enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view);
 
 /**
- * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. The
+ * Validate the headers of a frame that matches @p p, whose first p->least bytes are contiguous. The
  * messages are not checked.
- * @param tail  bytes behind the length that the lane header states: the tag's
- * @param[out] body_len  bytes of messages behind the header
- * @return the lane header; NULL: another frame, or an invalid one; weft_frame_parse() finds out
+ * @param tail  bytes behind the length in the lane header: of a sealed frame's tag, else 0
+ * @param[out] body_len  bytes behind the lane header, without @p tail
+ * @return the lane header; NULL: the frame does not match, or is invalid
  */
 static inline const struct weft_frame_hdr *weft_frame_head(const struct weft_rx_pattern *p,
 							   const uint8_t *frame, uint32_t len,
@@ -224,7 +227,7 @@ static inline void weft_frame_head_view(struct weft_frame_view *view,
 	view->body = (const uint8_t *)(hdr + 1);
 	view->body_len = body_len;
 	view->type = WEFT_FRAME_DATA;
-	view->flags = weft_get16(hdr->flags); /* at most ACK_REQ */
+	view->flags = weft_get16(hdr->flags); /* at most ACK_REQ, and those of seals */
 }
 
 /** weft_frame_head() and weft_frame_head_view(). @return false: another or an invalid frame */
@@ -246,10 +249,10 @@ static inline bool weft_frame_parse_data(const struct weft_rx_pattern *p, const 
 	return weft_frame_parse_head(p, frame, len, view) && weft_frame_messages_ok(view);
 }
 
-/** Verify the UDP checksum in software; only for views with an IP header. */
+/** Is the UDP checksum right? @return false also for a frame without a checksum */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view);
 
-/** Name of a drop, as in the counter "drop.<name>". */
+/** @return name of a verdict: the counter "drop.<name>" counts frames with it */
 const char *weft_rx_verdict_name(enum weft_rx_verdict g);
 
 /** Step through the messages of a valid body. @p off starts at 0. @return NULL at the end */

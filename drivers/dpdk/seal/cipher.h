@@ -34,12 +34,12 @@ struct weft_cipher_seg {
 
 /**
  * @param why  on error: the reason and the remedy
- * @return NULL: the processor has no AES instructions, or no memory
+ * @return NULL: the processor has no AES or PCLMULQDQ instructions, or there is no memory
  */
 struct weft_cipher *weft_cipher_create(char *why, size_t why_len);
 void weft_cipher_destroy(struct weft_cipher *c);
 
-/** "AES-128-GCM, libipsec-mb 1.3.0, AVX2", for reports. */
+/** @return e.g. "AES-128-GCM, libipsec-mb 1.3.0, AVX2", for reports */
 const char *weft_cipher_name(const struct weft_cipher *c);
 
 void weft_cipher_expand(const struct weft_cipher *c, const uint8_t key[WEFT_CIPHER_KEY_LEN],
@@ -60,13 +60,13 @@ void weft_cipher_open(const struct weft_cipher *c, const struct weft_cipher_key 
 		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
 		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
 
-/** The tag of @p aad and the segments, which stay as they are. */
+/** Compute the tag (GMAC) over @p aad and the segments, which are neither encrypted nor changed. */
 void weft_cipher_auth(const struct weft_cipher *c, const struct weft_cipher_key *key,
 		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
 		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
 		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
 
-/** In a time that does not depend on the bytes. */
+/** Compare tags in a time that does not depend on the bytes. */
 bool weft_cipher_tag_equal(const uint8_t a[WEFT_CIPHER_TAG_LEN],
 			   const uint8_t b[WEFT_CIPHER_TAG_LEN]);
 

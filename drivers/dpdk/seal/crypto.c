@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------ hashes */
 
-/* libcrypto queues the reasons of errors for each thread; the application's queue is not ours. */
+/* libcrypto queues reasons of errors per thread: an application that uses it must not find ours. */
 static int failed(void)
 {
 	ERR_clear_error();
@@ -169,7 +169,7 @@ int weft_noise_aead_open(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 	    EVP_DecryptUpdate(ctx, NULL, &n, ad, WEFT_HASH_LEN) == 1 &&
 	    (len == 0 || EVP_DecryptUpdate(ctx, out, &n, data, (int)len) == 1) &&
 	    EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, WEFT_TAG_LEN, tag) == 1)
-		/* Nothing is left to be written: GCM has no padding. */
+		/* The final call writes no bytes to tag[], as GCM has no padding. */
 		rc = EVP_DecryptFinal_ex(ctx, tag, &n) == 1 ? 0 : -EBADMSG;
 	EVP_CIPHER_CTX_free(ctx);
 	if (rc < 0) {

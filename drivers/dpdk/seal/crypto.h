@@ -44,12 +44,12 @@ int weft_noise_aead_seal(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 			 const uint8_t ad[WEFT_HASH_LEN], const void *data, size_t len,
 			 uint8_t *out);
 
-/** @p len counts the tag. @return -EBADMSG: the tag is wrong */
+/** @p len includes the tag. @return -EBADMSG: the tag is wrong, and @p out has no plain text */
 int weft_noise_aead_open(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 			 const uint8_t ad[WEFT_HASH_LEN], const uint8_t *data, size_t len,
 			 void *out);
 
-/** In a time that does not depend on the bytes. */
+/** Compare bytes in a time that does not depend on them. */
 bool weft_secret_equal(const void *a, const void *b, size_t len);
 
 #endif /* WEFT_SEAL_CRYPTO_H */

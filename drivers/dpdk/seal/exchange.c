@@ -22,7 +22,7 @@ static_assert(offsetof(struct weft_seal_hello, mac) == 64, "the wire");
 #define HELLO 1u
 #define HELLO_ACK 2u
 
-/* A label ends in the number of this schedule. The text's zero byte is no part of it. */
+/* A label ends in the version of the key schedule. The text's zero byte is no part of it. */
 #define LABEL(text) (text), sizeof(text) - 1
 
 static struct weft_seal_hello *sealed_of(uint8_t *body)
@@ -66,8 +66,9 @@ static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t la
 /* ------------------------------------------------------------------ the transcript */
 
 /*
- * Hash of a hello with its version, without the fields that may differ or that are made from it.
- * @p share: the sender's share is included; Noise adds it by itself.
+ * Hash of a hello with its version. Cookie, proof and MAC count as zeros, as they may be written
+ * later.
+ * @param share  false: the sender's share counts as zeros, too, because Noise hashes it itself
  */
 static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t len, bool share,
 		      uint8_t hash[WEFT_HASH_LEN])
@@ -156,7 +157,7 @@ static void fill(struct weft_seal_hello *h, const struct weft_exchange_key *key,
 	memcpy(h->key_id, key->id, WEFT_KEY_ID_LEN);
 }
 
-/* Share and tag of a message of Noise without payload stand apart in the hello. */
+/* A hello has the share and the tag of a Noise message without payload in separate fields. */
 static void spread(struct weft_seal_hello *h, const uint8_t message[WEFT_NOISE_MESSAGE])
 {
 	memcpy(h->share, message, WEFT_X25519_LEN);
@@ -282,7 +283,7 @@ const char *weft_hello_verdict_text(enum weft_hello_verdict verdict)
 
 /* ------------------------------------------------------------------ the responder's HELLO_ACK */
 
-/* Read the initiator's message and write our own one into @p h. */
+/* Read the initiator's Noise message and write the responder's into @p h. */
 static int answer_noise(const struct weft_exchange_key *key, uint8_t version, const void *hello,
 			size_t len, struct weft_seal_hello *h,
 			const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out)
@@ -371,7 +372,7 @@ enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
 	if (*rc == 0)
 		*rc = derive_secrets(&from, x->hello_hash, ack_hash, out);
 	weft_secret_wipe(&from, sizeof(from));
-	if (*rc == -EBADMSG) { /* only the job's other members can make a MAC over a wrong tag */
+	if (*rc == -EBADMSG) { /* the MAC is right, so a member of the job sent the wrong tag */
 		*rc = 0;
 		return WEFT_HELLO_MAC;
 	}
@@ -638,7 +639,10 @@ int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_
 
 /* ------------------------------------------------------------------ greetings */
 
-/* The messages of base/tcp.h: those of Noise, and the text in a third one. */
+/*
+ * The messages of base/tcp.h. The request is the first message of Noise. The answer is the second
+ * one, and the text, sealed with the responder's key.
+ */
 
 #define LABEL(text) (text), sizeof(text) - 1
 
@@ -691,7 +695,7 @@ static int answer(const struct weft_greeting_key *k, const uint8_t request[WEFT_
 	return rc;
 }
 
-/* Noise continues behind the request, which is made again: no state is kept between the calls. */
+/* Makes the request again to continue Noise behind it: no state is kept between the calls. */
 static int open_answer(const struct weft_greeting_key *k, const uint8_t *message, size_t len,
 		       void *text)
 {

@@ -44,21 +44,21 @@
 /** Bytes of a message that has no payload. */
 #define WEFT_NOISE_MESSAGE (WEFT_X25519_LEN + WEFT_TAG_LEN)
 
-/** State of one exchange. It holds keys: weft_secret_wipe() at the end. */
+/** State of one exchange. It holds keys, so the caller ends with weft_secret_wipe(). */
 struct weft_noise {
 	uint8_t chain[WEFT_HASH_LEN]; /**< the specification's ck */
-	uint8_t hash[WEFT_HASH_LEN];  /**< of all public inputs: the specification's h */
+	uint8_t hash[WEFT_HASH_LEN];  /**< hash of the inputs so far: the specification's h */
 	uint8_t key[WEFT_HASH_LEN];   /**< key of the next payload: the specification's k */
 	uint8_t own[WEFT_X25519_LEN]; /**< our ephemeral secret */
 	uint8_t peer[WEFT_X25519_LEN];
 };
 
-/** @p prologue: bytes that both ends must have in common */
+/** @param prologue  at most 512 bytes, which must be the same at both ends */
 int weft_noise_begin(struct weft_noise *s, const uint8_t psk[WEFT_HASH_LEN], const void *prologue,
 		     size_t len);
 
 /**
- * The initiator's message.
+ * Write the initiator's message.
  * @param secret   32 random bytes, never used before
  * @param message  WEFT_NOISE_MESSAGE + @p len bytes
  */
@@ -68,18 +68,18 @@ int weft_noise_write_first(struct weft_noise *s, const uint8_t secret[WEFT_X2551
 /** @p payload: @p len - WEFT_NOISE_MESSAGE bytes */
 int weft_noise_read_first(struct weft_noise *s, const uint8_t *message, size_t len, void *payload);
 
-/** The responder's message, as weft_noise_write_first(). */
+/** Write the responder's message, as weft_noise_write_first(). */
 int weft_noise_write_second(struct weft_noise *s, const uint8_t secret[WEFT_X25519_LEN],
 			    const void *payload, size_t len, uint8_t *message);
 int weft_noise_read_second(struct weft_noise *s, const uint8_t *message, size_t len, void *payload);
 
-/** Keys of both directions, after the second message. */
+/** Derive the keys of both directions, after the second message. */
 int weft_noise_split(const struct weft_noise *s, uint8_t initiator[WEFT_HASH_LEN],
 		     uint8_t responder[WEFT_HASH_LEN]);
 
 /**
- * A further secret for @p info: HKDF of the same chaining key as weft_noise_split(), which has an
- * empty info. @p info_len > 0
+ * Derive a further secret for @p info, by HKDF from the same chaining key as weft_noise_split(),
+ * which has an empty info. @p info_len > 0
  */
 int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_len,
 		      uint8_t secret[WEFT_HASH_LEN]);
@@ -87,15 +87,15 @@ int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_
 /* ------------------------------------------------------------------ exchange */
 
 enum weft_seal_mode {
-	WEFT_SEAL_AUTH = 1, /**< bodies are readable and can't be changed */
+	WEFT_SEAL_AUTH = 1, /**< a tag protects the body, which is readable */
 	WEFT_SEAL_ENCRYPT = 2,
 };
 
-/** On the wire. */
+/** Values of `kind` in struct weft_seal_hello. */
 enum weft_exchange_kind {
 	WEFT_EXCHANGE_NOISE = 1, /**< with X25519: forward secrecy */
-	WEFT_EXCHANGE_PSK = 2,   /**< the job key, and random bytes of both ends */
-	WEFT_EXCHANGE_NEXT = 3,  /**< PSK with the exported secret of another connection */
+	WEFT_EXCHANGE_PSK = 2,   /**< keys from the job key and random bytes of both ends */
+	WEFT_EXCHANGE_NEXT = 3,  /**< as PSK, with another connection's exported secret as key */
 };
 
 #define WEFT_EXCHANGE_AES128_GCM 1u
@@ -116,12 +116,12 @@ struct weft_seal_hello {
 	uint8_t lane;        /**< kind NEXT: number of the lane in its endpoint; else 0 */
 	uint8_t reserved[4]; /**< 0 */
 	uint8_t key_id[WEFT_KEY_ID_LEN];
-	uint8_t share[WEFT_X25519_LEN]; /**< X25519, or random bytes */
+	uint8_t share[WEFT_X25519_LEN]; /**< kind NOISE: ephemeral X25519 key; else random */
 	uint8_t proof[WEFT_TAG_LEN];    /**< kind NOISE: the tag of the empty payload; else 0 */
 	uint8_t mac[WEFT_TAG_LEN];
 };
 
-/** What both ends must have in common; of this end's configuration. */
+/** The configuration of one end, which must be the same at the other end. */
 struct weft_exchange_conf {
 	uint8_t version; /**< version in the lane header */
 	enum weft_seal_mode mode;
@@ -137,14 +137,14 @@ struct weft_exchange_key {
 	uint8_t id[WEFT_KEY_ID_LEN];
 };
 
-/** Results, the same at both ends. */
+/** Results of the exchange, the same at both ends. */
 struct weft_exchange_secrets {
 	uint8_t initiator[WEFT_HASH_LEN]; /**< secret of frames from the initiator */
 	uint8_t responder[WEFT_HASH_LEN];
-	uint8_t exporter[WEFT_HASH_LEN]; /**< the key of WEFT_EXCHANGE_NEXT */
+	uint8_t exporter[WEFT_HASH_LEN]; /**< secret for exchanges of kind NEXT */
 };
 
-/** The initiator between HELLO and HELLO_ACK. */
+/** The initiator's state between HELLO and HELLO_ACK. */
 struct weft_exchange {
 	struct weft_exchange_conf conf;
 	struct weft_noise noise;
@@ -152,16 +152,16 @@ struct weft_exchange {
 	uint8_t hello_mac[WEFT_TAG_LEN];
 };
 
-/** Why a hello is refused. Each value has a counter and a sentence. */
+/** Why a HELLO or HELLO_ACK is refused. Each reason has a counter and a sentence. */
 enum weft_hello_verdict {
 	WEFT_HELLO_OK,
 	WEFT_HELLO_PLAIN,  /**< the peer does not seal */
-	WEFT_HELLO_LENGTH, /**< longer than any hello */
-	WEFT_HELLO_FORMAT, /**< unknown cipher or kind, or reserved bytes */
-	WEFT_HELLO_KEY,    /**< another job key */
-	WEFT_HELLO_MAC,    /**< changed on its way, or forged */
+	WEFT_HELLO_LENGTH, /**< longer than WEFT_EXCHANGE_BODY_MAX */
+	WEFT_HELLO_FORMAT, /**< unknown cipher, mode or kind, or reserved bytes that are not 0 */
+	WEFT_HELLO_KEY,    /**< the peer has another job key (kind NEXT: another secret) */
+	WEFT_HELLO_MAC,    /**< changed on its path, forged, or a replayed HELLO_ACK */
 	WEFT_HELLO_MODE,   /**< the peer has another WEFT_SEAL */
-	WEFT_HELLO_KIND,   /**< the peer has another WEFT_SEAL_DH, or it is for another lane */
+	WEFT_HELLO_KIND,   /**< the peer has another WEFT_SEAL_DH, or names another lane */
 	WEFT_HELLO_ENDED,  /**< kind NEXT: no endpoint here has its key */
 	WEFT_HELLO_COUNT,
 };
@@ -170,8 +170,8 @@ enum weft_hello_verdict {
 int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[WEFT_HASH_LEN]);
 
 /**
- * Append to a HELLO.
- * @param body    72 bytes of hello are set, the last 80 of WEFT_EXCHANGE_BODY are written. The
+ * Append struct weft_seal_hello to a HELLO.
+ * @param body    the caller has set the first 72 bytes, and the call writes the last 80. The
  *                cookie may be written later
  * @param random  32 bytes, never used before
  * @return 0 or -EIO
@@ -181,50 +181,50 @@ int weft_exchange_offer(struct weft_exchange *x, const struct weft_exchange_key 
 			const uint8_t random[WEFT_X25519_LEN]);
 
 /**
- * Key id of a hello, by which the responder finds the key of WEFT_EXCHANGE_NEXT.
+ * The key id of a hello, by which the responder finds the key of WEFT_EXCHANGE_NEXT.
  * @return NULL: the hello is not sealed
  */
 const uint8_t *weft_exchange_key_id(const void *body, size_t len);
 
-/** Is a sealed hello of kind NEXT, and for which lane? */
+/** @return true: the hello is sealed and of kind NEXT, and *@p lane is its lane's number */
 bool weft_exchange_is_next(const void *body, size_t len, uint8_t *lane);
 
 /**
- * Validate a HELLO at the cost of one HMAC. Format and key id first, then the MAC, and then what an
- * honest peer may have configured otherwise.
+ * Validate a HELLO at the cost of one HMAC. The format and the key id are checked first, then the
+ * MAC, then mode, kind and lane. An honest peer may have configured the last three otherwise.
  */
 enum weft_hello_verdict weft_exchange_check(const struct weft_exchange_key *key,
 					    const struct weft_exchange_conf *conf, const void *body,
 					    size_t len);
 
 /**
- * Append to the HELLO_ACK for a HELLO that weft_exchange_check() has accepted.
+ * Append struct weft_seal_hello to the HELLO_ACK for a HELLO that weft_exchange_check() has
+ * accepted, and derive the secrets.
  * @param ack  as the body of weft_exchange_offer()
- * @return 0; -EBADMSG: the HELLO was not made with the key, or is a replay with another share;
- *         -EIO
+ * @return 0; -EBADMSG: kind NOISE with a wrong tag or share, from a member of the job; -EIO
  */
 int weft_exchange_answer(const struct weft_exchange_key *key, const struct weft_exchange_conf *conf,
 			 const void *hello, size_t len, uint8_t ack[WEFT_EXCHANGE_BODY],
 			 const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out);
 
 /**
- * Validate the HELLO_ACK and derive the secrets. It fits only the HELLO that @p x has made: a
- * replayed HELLO_ACK is WEFT_HELLO_MAC. A refused one changes nothing in @p x.
- * @param rc  0 or -EIO, with WEFT_HELLO_OK
+ * Validate the HELLO_ACK and derive the secrets. A HELLO_ACK is valid only for the HELLO of @p x: a
+ * replayed one gives WEFT_HELLO_MAC. After a refused HELLO_ACK a valid one may follow.
+ * @param[out] rc  with WEFT_HELLO_OK: 0, or -EIO if there are no secrets
  */
 enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
 					     const struct weft_exchange_key *key, const void *ack,
 					     size_t len, struct weft_exchange_secrets *out,
 					     int *rc);
 
-/** "the peer does not seal its frames ...": reason and remedy, for the log of this end. */
+/** @return a sentence with reason and remedy, for this end's log */
 const char *weft_hello_verdict_text(enum weft_hello_verdict verdict);
 
 /* ------------------------------------------------------------------ keyring */
 
 /*
- * Keys of WEFT_EXCHANGE_NEXT with which peers may connect, by the key id in their hello. Each is
- * of an endpoint, which owns it.
+ * Keys of WEFT_EXCHANGE_NEXT with which peers may connect, by the key id in their hello. Each key
+ * belongs to an endpoint, which frees it.
  */
 
 /** All zero = empty. Key ids are hashes of secrets, so no seed is necessary. */
@@ -232,13 +232,13 @@ struct weft_keyring {
 	struct weft_table by_id;
 };
 
-/** @return 0, also when it is there; -ENOMEM */
+/** @return 0, also if the ring has a key with this id; -ENOMEM */
 int weft_keyring_add(struct weft_keyring *r, const struct weft_exchange_key *key);
-/** @return NULL: there is none */
+/** @return NULL: no key has this id */
 const struct weft_exchange_key *weft_keyring_find(const struct weft_keyring *r,
 						  const uint8_t id[WEFT_KEY_ID_LEN]);
 void weft_keyring_remove(struct weft_keyring *r, const struct weft_exchange_key *key);
-/** The keys stay their owners'. */
+/** Free the table, but not the keys. */
 void weft_keyring_fini(struct weft_keyring *r);
 
 #endif /* WEFT_SEAL_EXCHANGE_H */

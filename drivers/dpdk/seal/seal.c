@@ -44,7 +44,7 @@ struct weft_sealed {
 	struct weft_sealed_conf conf;
 	uint8_t exporter[WEFT_HASH_LEN];
 	uint64_t keep_ns;
-	/* One for each slot, and one for GONE. */
+	/* The number of the next frame of each slot; conf.slots is the index of GONE. */
 	uint64_t counters[WEFT_SEALED_SLOTS_MAX + 1];
 	struct weft_replay windows[];
 };
@@ -82,13 +82,13 @@ static int sender_next(struct sender *tx, const struct weft_cipher *c, uint64_t 
 	return 0;
 }
 
-/* The key that comes next is made in advance: a forged frame must not cost a derivation. */
+/* Derives the next key in advance: a forged frame must not cost a derivation. */
 static void receiver_prepare(struct receiver *rx)
 {
 	rx->has_next = weft_frame_key_next(rx->secret, &rx->next) == 0;
 }
 
-/* A frame of the next key has opened. */
+/* A frame sealed with the next key was valid, so that key becomes the present one. */
 static void receiver_next(struct receiver *rx, const struct weft_cipher *c, uint64_t until)
 {
 	rx->last = rx->now;
@@ -207,7 +207,7 @@ void weft_sealed_destroy(struct weft_sealed *s)
 
 /* ------------------------------------------------------------------ numbers */
 
-/* @return -1: the connection does not have this slot */
+/* @return index in counters[] and windows[]; -1: the connection does not have this slot */
 static int slot_index(const struct weft_sealed *s, unsigned int slot)
 {
 	if (slot < s->conf.slots)
@@ -216,8 +216,8 @@ static int slot_index(const struct weft_sealed *s, unsigned int slot)
 }
 
 /*
- * The cipher's first load has the nonce and four bytes behind it. It waits for stores of a part of
- * these, but not for one store of all.
+ * The cipher loads the nonce and the four bytes behind it at once. The load waits if these bytes
+ * come from several stores, but not if one store has written all of them.
  */
 struct nonce {
 	_Alignas(16) uint8_t bytes[16];
@@ -321,9 +321,9 @@ static bool in_place(const struct weft_sealed_op *op)
 }
 
 /*
- * A frame with the other key phase: a frame of the last key that later frames have overtaken, or
- * the first one of the next key. Decryption in place with the wrong key changes the body. The
- * cipher adds a key stream, so a second decryption with that key restores the body.
+ * Opens a frame with the other key phase: an overtaken frame of the last key, or the first frame of
+ * the next key. Decryption in place with the wrong key changes the body. The cipher adds a key
+ * stream, so a second decryption with that key restores the body.
  */
 static bool opens_other(const struct weft_cipher *c, const struct weft_sealed_op *op, uint64_t now)
 {
@@ -398,7 +398,7 @@ static uint64_t *word_of(struct weft_replay *r, uint64_t number)
 	return &r->seen[number / 64 % (WEFT_REPLAY_NUMBERS / 64)];
 }
 
-/* Numbers from r->end on enter the window; their bits are those of numbers that leave it. */
+/* Enters numbers from r->end to @p end - 1: clears the bits, which the leaving numbers had. */
 static void advance(struct weft_replay *r, uint64_t end)
 {
 	uint64_t mask;
@@ -422,7 +422,7 @@ enum weft_replay_verdict weft_replay_enter(struct weft_replay *r, uint64_t numbe
 {
 	uint64_t bit = 1ull << number % 64;
 
-	if (number == r->end && number % 64 != 0) /* the word has no numbers to forget but this */
+	if (number == r->end && number % 64 != 0) /* only the bit that is set below is reused */
 		r->end++;
 	else if (number >= r->end)
 		advance(r, number + 1);

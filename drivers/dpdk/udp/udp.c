@@ -55,7 +55,7 @@ static bool fill(struct weft_udp_iface *i, const struct ifaddrs *a)
 	return i->index != 0;
 }
 
-/* All addresses of interfaces. @return number (list malloc()ed), or a negative error */
+/* Lists all addresses of interfaces. @return number (*list is malloc()ed), or a negative error */
 static int iface_list(struct weft_udp_iface **list)
 {
 	struct ifaddrs *all, *a;
@@ -82,7 +82,7 @@ static bool has(const char *name, const char *what)
 	return access(path, F_OK) == 0;
 }
 
-/* A bridge without a device of this host connects containers or guests, not hosts. */
+/* A bridge without a physical device of this host connects containers or guests, not hosts. */
 static bool is_inner_bridge(const char *name)
 {
 	const struct dirent *e;
@@ -101,18 +101,18 @@ static bool is_inner_bridge(const char *name)
 	return inner;
 }
 
-/* Does WEFT_LANES=udp:* open the interface? Loopback is for workers without another lane. */
+/* May WEFT_LANES=udp:* open the interface? Loopback, too: it is for workers without other lanes. */
 static bool is_default(const struct weft_udp_iface *i)
 {
 	const unsigned int up = IFF_UP | IFF_RUNNING;
 
-	/* Each interface has a link-local address, also where it reaches nothing. */
+	/* Each interface has a link-local address, also if no peer can be reached there. */
 	if (i->ip == 0 && IN6_IS_ADDR_LINKLOCAL(&i->ip6))
 		return false;
 	return (i->flags & up) == up && !(i->flags & IFF_POINTOPOINT) && !is_inner_bridge(i->name);
 }
 
-/* The first address of an interface is the lane's: those of IPv4 come first. */
+/* Has the interface an earlier address in the list? The lane's is the first; IPv4 comes first. */
 static bool is_listed_before(const struct weft_udp_iface *all, int i)
 {
 	for (int k = 0; k < i; k++)
@@ -181,10 +181,9 @@ static double iface_speed(const char *name)
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 /*
- * A lane has a block of WEFT_UDP_PORTS ports. It listens on one of them; the others are the source
- * ports of its paths, bound when the engine first sends from them. A port that another socket of
- * the host has is skipped: the engine takes a path that carries nothing for broken, and tries
- * another port.
+ * A lane has a block of WEFT_UDP_PORTS ports. It listens on one of them. The others are the source
+ * ports of its paths, bound when the engine first sends from them. Frames from a port that another
+ * socket of the host has are lost: the engine then finds the path broken, and tries another port.
  *
  * IP_UNICAST_IF makes frames leave by the lane's interface, which a source address alone does not:
  * rails may be in one subnet. It needs no privilege, and does not restrict what is received.
@@ -195,7 +194,7 @@ static double iface_speed(const char *name)
 #define UDP_GRO 104
 #endif
 
-/* Bytes of socket buffers; the kernel's limits (net.core.rmem_max, wmem_max) may lower them. */
+/* Bytes of socket buffers. Without CAP_NET_ADMIN net.core.rmem_max and wmem_max limit them. */
 #define RCVBUF (8 << 20)
 #define SNDBUF (4 << 20)
 
@@ -235,7 +234,7 @@ static void set_options(struct weft_udp *u, int fd)
 {
 	set_family_options(u, fd);
 	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	/* FORCE needs CAP_NET_ADMIN, and is not bound by the kernel's limits */
+	/* FORCE needs CAP_NET_ADMIN, and ignores the kernel's limits. */
 	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF) < 0)
 		set(fd, SOL_SOCKET, SO_RCVBUF, RCVBUF);
 	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, SNDBUF) < 0)
@@ -315,7 +314,7 @@ struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port)
 	return NULL;
 }
 
-/* Bind a free port in one of the whole blocks (of WEFT_UDP_PORTS ports) of the range. */
+/* Bind a free port in a block of WEFT_UDP_PORTS ports that is completely in the range. */
 static int bind_range(struct weft_udp *u, const struct weft_udp_opts *o, uint16_t *port)
 {
 	uint32_t first = RTE_ALIGN_CEIL((uint32_t)o->first, WEFT_UDP_PORTS) / WEFT_UDP_PORTS;
@@ -326,7 +325,7 @@ static int bind_range(struct weft_udp *u, const struct weft_udp_opts *o, uint16_
 		return -ERANGE;
 	if (getrandom(&start, sizeof(start), 0) < 0)
 		start = (uint32_t)getpid();
-	/* The second port of each block is tried after the first ones of all, and so on. */
+	/* First the first port of each block is tried, then the second port of each, and so on. */
 	for (uint32_t i = 0; i < (end - first) * WEFT_UDP_PORTS && fd == -EADDRINUSE; i++) {
 		at = first + (start + i) % (end - first);
 		*port = (uint16_t)(at * WEFT_UDP_PORTS + i / (end - first));
@@ -423,7 +422,7 @@ static const char *ip_text(uint32_t ip, const struct in6_addr *ip6, char *buf, s
 
 /*
  * Does a route lead from this interface to @p ip?
- * @return 0, or -EHOSTUNREACH with a sentence
+ * @return 0, or -EHOSTUNREACH with a sentence in @p why
  */
 static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
 {
@@ -431,7 +430,7 @@ static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_le
 	const struct in6_addr *dst6 = u->fp.hosts ? weft_hosts_ip(u->fp.hosts, ip) : NULL;
 	char text[INET6_ADDRSTRLEN];
 
-	/* Without an answer of the kernel, frames show whether there is a route. */
+	/* True also if the kernel does not answer: frames then show if there is a route. */
 	if (dst6 ? weft_netlink_has_route(u->if_index, AF_INET6, u->fp.ip6, dst6)
 		 : weft_netlink_has_route(u->if_index, AF_INET, &src, &dst))
 		return 0;
@@ -444,11 +443,11 @@ static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_le
 
 #define FRAME_BUFS_MIN (2 * WEFT_UDP_MSGS * WEFT_UDP_SEGS - 1u)
 
-#define LATENCY 12e-6      /* s, one way over a veth; measured for each connection */
-#define IDLE_WAIT 1000000u /* ns */
+#define LATENCY 12e-6      /* s, one way over a veth: a guess until a connection measures it */
+#define IDLE_WAIT 1000000u /* ns between two polls of a port without connections */
 #define SPEED 1.25e9       /* bytes/s, if the interface reports none */
 #define TX_DEPTH 512u
-/* The kernel's own structures for a datagram in a receive buffer, in addition to its bytes. */
+/* Bytes that the kernel's structures take in a receive buffer, in addition to each datagram. */
 #define CHARGE 768u
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -484,7 +483,7 @@ static void udp_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 		buf[0] = '\0';
 }
 
-/* An interface that is deleted and made again has another index, and the sockets must know it. */
+/* An interface that is deleted and made again has another index, which the sockets must get. */
 static enum weft_frame_port_what udp_look(struct weft_frame_port *fp,
 					  struct weft_frame_port_event *event)
 {
@@ -512,7 +511,7 @@ static int udp_wait_fd(struct weft_frame_port *fp)
 	return weft_udp_of(fp)->epoll;
 }
 
-/* Only received frames prevent sleeping: a datagram in a socket keeps the descriptor readable. */
+/* Only frames in the port's queue prevent sleeping: a datagram in a socket wakes the sleeper. */
 static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
 {
 	(void)within;
@@ -529,7 +528,7 @@ static int udp_reach(struct weft_frame_port *fp, uint32_t ip, char *why, size_t 
 	return route_check(weft_udp_of(fp), ip, why, why_len);
 }
 
-/* The helper gets the payload, and the addresses of both sockets. */
+/* Gives the helper the payload of @p frame, and the addresses of both sockets. */
 static void udp_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8_t *frame,
 			 uint32_t len)
 {
@@ -550,7 +549,7 @@ static void udp_farewell(struct weft_frame_port *fp, uint16_t *slot, const uint8
 			frame += WEFT_UDP_HEAD;
 			len -= WEFT_UDP_HEAD;
 		} else {
-			len = 0; /* the host has no number any more */
+			len = 0; /* the IPv6 host has lost its number */
 		}
 	}
 	weft_farewell_set(&way, slot, frame, len);
@@ -617,7 +616,7 @@ static int make_pools(struct weft_udp *u, const struct weft_udp_opts *o, char *w
 	return -ENOMEM;
 }
 
-/* Is this the address that was given? Without a given one: may the lane have this address? */
+/* Is this the address in the options? If they have none: may the lane have this address? */
 static bool is_chosen(const struct weft_udp_iface *i, const struct weft_udp_opts *o)
 {
 	if (!IN6_IS_ADDR_UNSPECIFIED(&o->ip6))
@@ -721,7 +720,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	fp->socket = SOCKET_ID_ANY;
 	fp->tx_depth = TX_DEPTH;
 	getsockopt(main_fd(u), SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len);
-	/* The option reads twice what frames may take, the kernel's structures included. */
+	/* The option reads the bytes that datagrams may take, the kernel's structures included. */
 	fp->rx_depth = (uint16_t)RTE_MIN(RTE_MAX((uint32_t)rcvbuf / (fp->frame_size + CHARGE), 8u),
 					 UINT16_MAX);
 	fp->bandwidth = iface_speed(u->name);

@@ -4,11 +4,11 @@
  * Frame ports over UDP sockets: lanes of an ordinary user over a kernel's interfaces. doc/ports.md.
  *
  * The engine above is that of raw lanes. Its frames have Ethernet, IPv4 and UDP headers. This port
- * removes them from what a socket sends, and adds them to what it receives.
+ * removes the headers of a frame before a socket sends it, and adds headers to a received datagram.
  *
  *	udp/udp.c        interfaces of this host; routes; opening, closing, events, counters;
  *	                 sockets: one to listen, one for each source port of paths
- *	udp/udp_io.c     frames into datagrams, datagrams into frames
+ *	udp/udp_io.c     sends frames as datagrams, makes frames of received datagrams
  *	udp/udp_io.h     the headers in front of a received frame; replies to ARP requests
  *
  * The hosts of an IPv6 lane have numbers (frame/arp.h).
@@ -42,37 +42,37 @@ struct weft_udp_iface {
 };
 
 /**
- * List the interfaces that can be lanes: those that are up and have an IPv4 address, or an IPv6
- * address that is not link-local. Loopback is marked as "inside". Point-to-point interfaces, and
- * bridges without a device of this host are not listed; they can be opened by name.
- * @param add  called for each, as in query() of struct weft_lane_driver
+ * List the interfaces that can be lanes: those that are up with a carrier, and have an IPv4 address
+ * or an IPv6 address that is not link-local. Loopback is marked as "inside". Point-to-point
+ * interfaces, and bridges without a physical device, are not listed, but can be opened by name.
+ * @param add  called for each interface, as in query() of struct weft_lane_driver
  * @return 0, or a negative error
  */
 int weft_udp_list(weft_lane_resource_cb add, void *arg);
 
 /* ------------------------------------------------------------------ ports */
 
-/** Zero = the default. */
+/** A member that is zero has the default. */
 struct weft_udp_opts {
-	uint32_t ip;          /**< one of the interface's addresses, host order */
-	struct in6_addr ip6;  /**< or this one */
-	uint16_t udp_port;    /**< on which the lane listens; 0 = a free one */
-	uint16_t first, last; /**< ports that the lane may bind; last 0 = any */
-	uint16_t mtu;         /**< IP MTU; 0 = the interface's */
-	uint32_t frame_size;  /**< bytes of a frame at most; 0 = by the MTU */
-	uint32_t rx_bufs;     /**< buffers of the pool */
+	uint32_t ip;          /**< address of the interface, host order; 0 and no ip6 = the first */
+	struct in6_addr ip6;  /**< or an IPv6 address of the interface */
+	uint16_t udp_port;    /**< port on which the lane listens; 0 = a free one */
+	uint16_t first, last; /**< with udp_port 0: range of the lane's ports; last 0 = any */
+	uint16_t mtu;         /**< IP MTU, at most the interface's; 0 = the interface's */
+	uint32_t frame_size;  /**< most bytes of a frame, if the MTU allows more; 0 = by the MTU */
+	uint32_t rx_bufs;     /**< number of frame buffers; 0 = by their size */
 	bool no_extbuf;       /**< no sends from user memory */
-	bool farewells;       /**< connections are sealed, so that ICMP cannot report their end */
+	bool farewells;       /**< enter farewells: sealed connections do not trust ICMP */
 };
 
 /** The address of an open port. */
 struct weft_udp_addr {
-	uint32_t ip; /**< host order; of an IPv6 lane: the number of frame/arp.h */
+	uint32_t ip; /**< host order; on an IPv6 lane the host's number (frame/arp.h) */
 	uint8_t prefix;
 };
 
 /**
- * Open an interface. The EAL is up.
+ * Open a port over the interface @p name. The EAL must be initialised before.
  * @return 0, or a negative error with a sentence in @p why
  */
 int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_frame_port **port,
@@ -80,25 +80,25 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/** Ports of a lane: one on which it listens, the others are source ports of its paths. */
+/** UDP ports of a lane: it listens on one of them, and the others are source ports of its paths. */
 #define WEFT_UDP_PORTS 32u
-/** The maximum number of frames of one datagram that the kernel cuts or has merged. */
+/** The maximum number of frames in one message that the kernel cuts (GSO) or has merged (GRO). */
 #define WEFT_UDP_SEGS 64u
-/** Bytes of payload of such a datagram. */
+/** The maximum number of payload bytes of such a message. */
 #define WEFT_UDP_BYTES 65507u
-/** Datagrams of one system call. */
+/** The maximum number of messages of one system call. */
 #define WEFT_UDP_MSGS 16u
-/** Received frames that wait for rx_burst(): a power of two, for two calls and ARP replies. */
+/** Room for received frames that wait for rx_burst(), a power of two: for at least two calls. */
 #define WEFT_UDP_QUEUE 4096u
 
-/** Marks of hosts whose frames are not merged; hosts that share a mark are treated alike. */
+/** Number of marks for hosts whose frames are not merged. Hosts with the same hash share a mark. */
 #define WEFT_UDP_ALONE 4096u
 
-/** State of one source port. */
+/** State of one port of the lane's block. */
 struct weft_udp_sock {
 	int fd;          /**< -1 = none */
 	bool taken;      /**< another socket of this host has the port */
-	uint32_t missed; /**< datagrams that the kernel has dropped, as last reported */
+	uint32_t missed; /**< last value of the kernel's count of dropped datagrams */
 };
 
 struct weft_udp_stats {
@@ -113,12 +113,12 @@ struct weft_udp_rx {
 	/** empty buffers; the next call takes the last ones */
 	struct rte_mbuf *stash[WEFT_UDP_MSGS * WEFT_UDP_SEGS];
 	uint32_t stashed;
-	uint32_t seg;   /**< payload of the frames that the kernel merges; 0 = none are merged */
-	uint32_t calm;  /**< calls without a merged datagram */
-	uint32_t quiet; /**< calls since the other sockets were checked */
-	uint32_t hot;   /**< socket that received last */
-	uint8_t *spill; /**< WEFT_UDP_MSGS x 64 KiB, for what does not fit the buffers */
-	uint8_t *flat;  /**< 64 KiB: a datagram whose frames have another length than expected */
+	uint32_t seg;   /**< payload bytes of each merged frame; 0 = the kernel merges none */
+	uint32_t calm;  /**< calls since the last merged message */
+	uint32_t quiet; /**< polls since the other sockets were checked */
+	uint32_t hot;   /**< index of the socket that received last */
+	uint8_t *spill; /**< WEFT_UDP_MSGS x 64 KiB, for bytes that do not fit the buffers */
+	uint8_t *flat;  /**< 64 KiB for a message whose frames have another length than seg */
 };
 
 /** An address of a socket. */
@@ -137,9 +137,9 @@ struct weft_udp {
 	uint16_t block; /**< first of WEFT_UDP_PORTS ports, a multiple of their number */
 	bool gso, gro;
 	bool any_alone;
-	uint64_t alone[WEFT_UDP_ALONE / 64]; /**< bits, by the hash of the address */
-	bool link_up;                        /**< as last reported */
-	bool farewells;                      /**< frame/farewell.c: a helper sends them */
+	uint64_t alone[WEFT_UDP_ALONE / 64]; /**< marks: bits by the hash of the host's address */
+	bool link_up;                        /**< state of the link that look() reported last */
+	bool farewells;                      /**< the port uses the helper of frame/farewell.h */
 	int epoll;
 	unsigned int num_socks;
 	struct weft_udp_sock sock[WEFT_UDP_PORTS];
@@ -153,12 +153,13 @@ static inline struct weft_udp *weft_udp_of(struct weft_frame_port *fp)
 }
 
 /**
- * The address of a socket at a host of the engine's, host order.
- * @return its length; 0: no host has this number any more
+ * Fill in the address of a socket.
+ * @param ip, port  in host order; on an IPv6 lane @p ip is the host's number
+ * @return length of the address; 0: no host has this number any more
  */
 socklen_t weft_udp_to(struct weft_udp *u, uint32_t ip, uint16_t port, union weft_udp_sockaddr *a);
 
-/** The socket bound to a source port; binds it at the first use. @return NULL: it is not free */
+/** The socket bound to a source port, made at the first use. @return NULL: the port is not free */
 struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port);
 
 #endif /* WEFT_UDP_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames into datagrams, and datagrams into frames. */
+/* Sends frames as datagrams, and makes frames of received datagrams. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,12 +18,12 @@
 
 /*
  * Receiving. The kernel writes each datagram into a buffer, behind the room for its headers. It may
- * merge datagrams of one flow (UDP_GRO) and give up to 64 KiB at once: while it does, each message
- * has several buffers of the length that the frames had last, so that every frame lands in one of
- * its own. What does not fit, or has another length, is copied.
+ * merge datagrams of one flow (UDP_GRO) into a message of up to 64 KiB. While the kernel merges, a
+ * call gives each message several buffers, as long as merged frames were last. So each frame has a
+ * buffer of its own. Frames that do not fit, or have another length, are copied.
  *
- * Sockets: the one that received last is polled by each call, all others through epoll now and then
- * and when it has nothing.
+ * A call that finds the port's queue empty polls the socket that received last. Every few such
+ * calls also the others are polled that epoll reports.
  */
 
 #ifndef UDP_GRO
@@ -34,15 +34,15 @@
 #define MSGS_MERGED 4u /* messages of a call while the kernel merges */
 #define SEG_MIN 512u   /* merged frames shorter than this are copied */
 #define CALM 64u       /* calls without a merged datagram after which none is expected */
-#define OTHERS_IDLE 4u /* calls without datagrams between two checks of the other sockets */
-#define OTHERS_BUSY 2u /* calls with datagrams */
-#define RESERVE 256u   /* places of the queue for ARP replies */
+#define OTHERS_IDLE 4u /* polls between two checks of the other sockets, if this one is empty */
+#define OTHERS_BUSY 2u /* polls between two checks, if this one has received datagrams */
+#define RESERVE 256u   /* places of the queue that polls leave for ARP replies and ICMP */
 
 #define FULL (RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD)
 
 union recv_control {
 	struct cmsghdr align;
-	char room[3 * CMSG_SPACE(sizeof(int))]; /* TOS, length of segments, dropped datagrams */
+	char room[3 * CMSG_SPACE(sizeof(int))]; /* TOS, segment length, count of drops */
 };
 
 struct recv_call {
@@ -50,7 +50,7 @@ struct recv_call {
 	union weft_udp_sockaddr from[WEFT_UDP_MSGS];
 	union recv_control control[WEFT_UDP_MSGS];
 	struct iovec iov[WEFT_UDP_MSGS * (WEFT_UDP_SEGS + 1)];
-	uint32_t msgs, bufs, seg; /* buffers of a message, and bytes of each */
+	uint32_t msgs, bufs, seg; /* messages, buffers of a message, bytes of a buffer */
 };
 
 /* A datagram, or several that the kernel has merged. */
@@ -84,7 +84,7 @@ static void put(struct weft_udp_rx *rx, struct rte_mbuf *m)
 	rx->queue[(rx->head + rx->count++) % WEFT_UDP_QUEUE] = m;
 }
 
-/* Deliver a frame that the port has made. @return false: there is no room */
+/* Deliver a frame that the port has made. @return false: there is no room, or no buffer */
 static bool rx_put(struct weft_udp *u, const void *frame, uint32_t len)
 {
 	struct rte_mbuf *m;
@@ -104,7 +104,7 @@ static bool rx_put(struct weft_udp *u, const void *frame, uint32_t len)
 	return true;
 }
 
-/* The last buffers of the stash are those of the first message: what is left stays in place. */
+/* Messages take buffers from the stash's end, the first one the last: the others stay in place. */
 static struct rte_mbuf **bufs_of(struct weft_udp *u, const struct recv_call *c, uint32_t k)
 {
 	return &u->rx.stash[u->rx.stashed - (k + 1) * c->bufs];
@@ -146,7 +146,7 @@ static void copy_frame(struct weft_udp *u, const struct weft_udp_way *way, const
 	deliver(u, m, way, len);
 }
 
-/* The frames have another length than the buffers: copy all bytes to one place, then to frames. */
+/* If frames have another length than the buffers: copies all bytes to rx.flat, then to frames. */
 static void reshape(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 		    const struct datagram *d)
 {
@@ -163,7 +163,7 @@ static void reshape(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 	}
 }
 
-/* @return buffers of the message that are used up */
+/* @return number of the message's buffers that are now frames */
 static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 		     const struct datagram *d)
 {
@@ -185,7 +185,7 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 	return used;
 }
 
-/* The host and the port of a socket's address, host order. */
+/* Gets the host (IPv6: its number) and the port of a socket's address, in host order. */
 static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint32_t *ip,
 		      uint16_t *port)
 {
@@ -197,11 +197,11 @@ static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /*
- * ICMP about a datagram that a socket has sent. The kernel queues it at the socket, and the next
- * call fails, whatever its own datagrams are. The engine gets the packet as from a NIC.
+ * ICMP about a datagram that a socket has sent. The kernel queues the error at the socket, and the
+ * next call fails, whatever its own datagrams are. The engine gets an ICMP packet as from a NIC.
  */
 
-#define ERRORS 64u /* errors that one call reads at most */
+#define ERRORS 64u /* most errors that one call of take_errors() reads */
 
 union error_control {
 	struct cmsghdr align;
@@ -214,7 +214,7 @@ static bool is_full(int err)
 	return err == EAGAIN || err == EWOULDBLOCK || err == EINTR;
 }
 
-/* The code of an ICMP error that is like this ICMPv6 error. @return false: it is no such error */
+/* Translates to the code of an ICMP error. @return false: @p err is no such ICMPv6 error */
 static bool code_of_icmp6(const struct sock_extended_err *err, uint8_t *code)
 {
 	static const uint8_t codes[] = {
@@ -237,7 +237,7 @@ static bool code_of_icmp6(const struct sock_extended_err *err, uint8_t *code)
 	return true;
 }
 
-/* @return false: it is no ICMP that reports an undelivered datagram */
+/* @return false: the error is no ICMP that reports an undelivered datagram */
 static bool read_error(struct msghdr *h, struct weft_udp_error *e)
 {
 	const struct sockaddr_in *from;
@@ -246,7 +246,7 @@ static bool read_error(struct msghdr *h, struct weft_udp_error *e)
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
 		if (m->cmsg_level == IPPROTO_IPV6 && m->cmsg_type == IPV6_RECVERR) {
 			memcpy(&err, CMSG_DATA(m), sizeof(err));
-			/* The sender's IPv6 address has no number: the destination replaces it. */
+			/* The ICMP sender's address may have no number: use the destination's. */
 			e->from_ip = e->way.dst_ip;
 			return code_of_icmp6(&err, &e->code);
 		}
@@ -261,7 +261,7 @@ static bool read_error(struct msghdr *h, struct weft_udp_error *e)
 	return false;
 }
 
-/* @return false: there was none */
+/* @return false: the socket has no more errors */
 static bool take_error(struct weft_udp *u, const struct weft_udp_sock *s)
 {
 	struct weft_udp_error e = {.way = {.src_ip = u->ip}};
@@ -300,7 +300,7 @@ static unsigned int take_errors(struct weft_udp *u, const struct weft_udp_sock *
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* @return messages for which there are buffers */
+/* @return number of messages for which there are buffers */
 static uint32_t prepare(struct weft_udp *u, struct recv_call *c)
 {
 	struct weft_udp_rx *rx = &u->rx;
@@ -380,7 +380,7 @@ static bool is_lane_frame(const struct msghdr *h, uint32_t len)
 	return weft_get16(magic) == WEFT_FRAME_MAGIC;
 }
 
-/* @return buffers that are used up */
+/* @return number of the message's buffers that are now frames */
 static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, uint32_t sock)
 {
 	struct msghdr *h = &c->msg[k].msg_hdr;
@@ -397,18 +397,18 @@ static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, ui
 		u->rx.calm = 0;
 		u->rx.seg = d.seg;
 	}
-	/* Longer than a frame: not a peer's, and perhaps longer than a buffer's room. */
+	/* A datagram longer than a frame is from no peer, and may exceed a buffer's room. */
 	if (h->msg_flags & MSG_TRUNC || d.seg > room(u)) {
 		u->stats.rx_too_long++;
 		return 0;
 	}
-	/* What no peer sends takes no place among the hosts; the engine drops it by its magic. */
+	/* If the magic is wrong, the sender gets no number: the engine drops such a frame. */
 	if (!u->fp.hosts || is_lane_frame(h, d.len))
 		take_from(u, &c->from[k], &d.way.src_ip, &d.way.src_port);
 	return take(u, c, k, &d);
 }
 
-/* Buffers that are used up leave the stash. */
+/* Removes the used buffers from the stash. */
 static void compact(struct weft_udp *u, const struct recv_call *c, const uint32_t *used,
 		    uint32_t msgs)
 {
@@ -483,24 +483,24 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 /* ---- sending -------------------------------------------------------------------------------- */
 
 /*
- * Sending. Frames of one way (addresses, ports, TOS) and length that follow each other leave as one
- * message, which the kernel or the NIC cuts into datagrams (UDP_SEGMENT); only the last may be
- * shorter. Several messages leave by one system call. A router inside this host may forward a
- * message before it is cut, and drops all of it if one frame is too long for the next link. So only
- * frames of data share a message: the engine's probes for the MTU are alone, and so is each frame
- * to a host with a raw lane. The kernel copies the bytes, so a frame's buffers, and user memory
- * that it refers to, are free when the call returns.
+ * Sending. Successive frames of one way (addresses, ports, TOS) and length leave as one message,
+ * which the kernel or the NIC cuts into datagrams (UDP_SEGMENT). Only the last frame may be
+ * shorter. Several messages leave by one system call. A router inside this host may get a message
+ * before it is cut. It drops all of it if one frame is too long for the next link. So only frames
+ * of type DATA share a message: the engine's probes for the MTU leave alone, and so does each frame
+ * to a host marked by weft_udp_alone(). The kernel copies the bytes, so a frame's buffers, and user
+ * memory that it refers to, are free when the call returns.
  *
- * A socket without room is a full ring: the engine tries again. All other errors lose the frame, as
- * a network would: the interface is down, there is no route, a firewall drops it, or it is longer
- * than the interface's MTU. The engine finds out by itself and acts on each.
+ * A socket without room is like a full ring: the engine tries again. After all other errors the
+ * frame is lost, as in a network: the interface is down, there is no route, a firewall drops the
+ * frame, or it is longer than the interface's MTU. The engine detects such losses itself.
  */
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
 
-#define IOVS 512u /* of one call; a frame has few, and 64 frames are one message */
+#define IOVS 512u /* most iovecs of one call */
 
 /* Control data of one message: TOS, length of segments. */
 union send_control {
@@ -508,7 +508,7 @@ union send_control {
 	char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t))];
 };
 
-/* One system call, as it is put together. */
+/* The arguments of one sendmmsg(), to which gather() adds frames. */
 struct send_call {
 	struct weft_udp *u;
 	struct weft_udp_sock *sock;
@@ -524,7 +524,7 @@ struct send_call {
 struct open_msg {
 	struct weft_udp_way way;
 	uint32_t seg, bytes;
-	bool ended; /* no frame may follow: one is short, is no DATA, or has to be alone */
+	bool ended; /* no frame may follow: the last is short, no DATA, or has to be alone */
 };
 
 static bool same_way(const struct weft_udp_way *a, const struct weft_udp_way *b)
@@ -535,7 +535,7 @@ static bool same_way(const struct weft_udp_way *a, const struct weft_udp_way *b)
 
 static uint32_t alone_bit(uint32_t ip)
 {
-	return (ip * UINT32_C(2654435761)) >> 20; /* of WEFT_UDP_ALONE */
+	return (ip * UINT32_C(2654435761)) >> 20; /* index of a mark, below WEFT_UDP_ALONE */
 }
 
 static_assert(WEFT_UDP_ALONE == 1u << 12, "alone_bit() has 12 bits");
@@ -626,9 +626,9 @@ static void add_frame(struct send_call *c, struct open_msg *m, const struct rte_
 }
 
 /*
- * Puts the first frames together that leave by one socket. Those that can't be sent at all end the
- * call, and are handled alone.
- * @return frames
+ * Puts the first frames of @p pkts together that leave by one socket. A frame for which there is no
+ * socket (ARP, a port that is not free, a host without a number) ends the call.
+ * @return number of frames; 0: odd_frame() handles the first one
  */
 static uint16_t gather(struct send_call *c, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -673,7 +673,7 @@ static void count_lost(struct weft_udp *u, int err, uint32_t frames)
 		u->stats.tx_failed += frames;
 }
 
-/* As sendmmsg(). The error of an earlier datagram does not concern these. */
+/* As sendmmsg(), but repeated if the error was queued for an earlier datagram. */
 static int send_msgs(struct weft_udp *u, const struct weft_udp_sock *s, struct mmsghdr *msg,
 		     unsigned int n)
 {
@@ -691,9 +691,9 @@ static int send_msgs(struct weft_udp *u, const struct weft_udp_sock *s, struct m
 }
 
 /*
- * The kernel has refused a message of several frames: one by one, the good ones leave, and each
- * error counts for its own frame. EIO: the route's device cannot cut messages.
- * @return frames that are done
+ * Sends the frames of a message that the kernel has refused one by one: each error then counts for
+ * one frame only. @p err EIO: the route's device cannot cut messages.
+ * @return number of frames that are sent or lost
  */
 static uint16_t singly(struct send_call *c, unsigned int k, int err, struct rte_mbuf **pkts)
 {
@@ -717,7 +717,7 @@ static uint16_t singly(struct send_call *c, unsigned int k, int err, struct rte_
 	return i;
 }
 
-/* @return frames that are done: sent or lost */
+/* @return number of frames that are sent or lost */
 static uint16_t send_call(struct send_call *c, struct rte_mbuf **pkts)
 {
 	struct weft_udp *u = c->u;
@@ -750,7 +750,7 @@ static uint16_t send_call(struct send_call *c, struct rte_mbuf **pkts)
 	return done;
 }
 
-/* ARP, or a frame whose port another socket of this host has, or whose host lost its number. */
+/* Answers ARP. Counts a frame as lost whose port is not free, or whose host has lost its number. */
 static void odd_frame(struct weft_udp *u, const struct rte_mbuf *pkt)
 {
 	struct weft_udp_arp reply;

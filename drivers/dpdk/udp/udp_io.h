@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file udp/udp_io.h
- * Frames into datagrams, and datagrams into frames.
+ * Sends frames as datagrams, and makes frames of received datagrams.
  */
 #ifndef WEFT_UDP_IO_H
 #define WEFT_UDP_IO_H
@@ -21,7 +21,7 @@
 
 uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
 
-/** Frames to this host are not merged from now on. */
+/** As alone() of frame/frame_port.h: from now on frames to this host leave one by one. */
 void weft_udp_alone(struct weft_frame_port *fp, uint32_t ip);
 
 int weft_udp_rx_init(struct weft_udp *u);
@@ -31,14 +31,14 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 /* ---- headers --------------------------------------------------------------------------------- */
 
 /*
- * What a socket does not show: the headers of a received frame, and ARP. The kernel resolves
- * addresses. The engine needs a MAC for each host, so one is made from each IP address. Pure.
+ * Headers and ARP packets, which the engine needs and a socket does not give. The kernel resolves
+ * addresses, so the engine gets a MAC that is made from the host's IP address (IPv6: number).
  */
 
 /** Bytes in front of the UDP payload. */
 #define WEFT_UDP_HEAD ((uint32_t)(RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN))
 
-/** The MAC by which the engine knows the host of an address. Locally administered. */
+/** Make the locally administered MAC that the engine gets for a host. */
 static inline void weft_udp_mac(uint32_t ip, uint8_t mac[6])
 {
 	mac[0] = 0x02;
@@ -47,7 +47,7 @@ static inline void weft_udp_mac(uint32_t ip, uint8_t mac[6])
 		mac[2 + i] = (uint8_t)(ip >> (24 - 8 * i));
 }
 
-/** Where a datagram came from and went to; host order. */
+/** Source and destination of a datagram, in host order; IPv6 hosts by their numbers. */
 struct weft_udp_way {
 	uint32_t src_ip, dst_ip;
 	uint16_t src_port, dst_port;
@@ -79,7 +79,7 @@ static inline void weft_udp_head(uint8_t *head, const struct weft_udp_way *way, 
 		.src_addr = weft_be32(way->src_ip),
 		.dst_addr = weft_be32(way->dst_ip),
 	};
-	/* The words in host order: the sum of the header is the same in any. */
+	/* The words are added in host order: the byte order of the sum is that of its words. */
 	sum = (uint32_t)(RTE_IPV4_VHL_DEF << 8 | way->tos) + WEFT_IP_UDP_LEN + len +
 	      RTE_IPV4_HDR_DF_FLAG + (IPDEFTTL << 8 | IPPROTO_UDP) + (way->src_ip >> 16) +
 	      (way->src_ip & 0xffff) + (way->dst_ip >> 16) + (way->dst_ip & 0xffff);
@@ -101,7 +101,7 @@ struct weft_udp_sent {
 	struct weft_udp_way way;
 };
 
-/** Read the headers of a frame of the engine's, whose first #WEFT_UDP_HEAD bytes are contiguous. */
+/** Read the headers of a frame to be sent, whose first #WEFT_UDP_HEAD bytes are contiguous. */
 static inline void weft_udp_read(const uint8_t *frame, struct weft_udp_sent *s)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
@@ -131,7 +131,7 @@ struct weft_udp_arp {
 
 static_assert(sizeof(struct weft_udp_arp) == 42, "no padding: both parts have even lengths");
 
-/** Build the reply to a request. @return false: it is not answered (an announcement) */
+/** Build the reply to an ARP request. @return false: a probe, an announcement or a reply */
 static inline bool weft_udp_arp_reply(const struct rte_arp_hdr *request, struct weft_udp_arp *reply)
 {
 	uint32_t ip = rte_be_to_cpu_32(request->arp_data.arp_tip);
@@ -153,13 +153,13 @@ static inline bool weft_udp_arp_reply(const struct rte_arp_hdr *request, struct 
 
 /* ---- ICMP ------------------------------------------------------------------------------------ */
 
-#define WEFT_UDP_QUOTE 64u /* more than a lane's header */
+#define WEFT_UDP_QUOTE 64u /* most quoted bytes of a lane frame, more than its header */
 
-/** What the kernel reports: a datagram of ours was not delivered. */
+/** The kernel's report that a datagram of ours was not delivered. */
 struct weft_udp_error {
-	uint32_t from_ip; /**< that sent the ICMP packet; host order */
+	uint32_t from_ip; /**< sender of the ICMP packet, host order; IPv6: the destination */
 	uint8_t code;
-	struct weft_udp_way way; /**< of the datagram */
+	struct weft_udp_way way; /**< addresses and ports of the datagram */
 	uint8_t quote[WEFT_UDP_QUOTE];
 };
 
