@@ -23,14 +23,14 @@
 #include "lane_attr.h"
 #include "self/self_lane.h"
 
-#define SELF_MSG_MAX (16 * 1024)      /* header + payload */
-#define SELF_MSGS 256                 /* queued and kept together */
+#define SELF_MSG_MAX (16 * 1024)      /* bytes of header and payload */
+#define SELF_MSGS 256                 /* most messages and flushes that are queued or kept */
 #define SELF_KEEP_MAX (SELF_MSGS / 2) /* kept buffers, from which on callbacks must copy */
 #define SELF_ADDR_LEN 8               /* the worker's id */
 
 struct self_msg {
 	STAILQ_ENTRY(self_msg) entry;
-	struct self_lane_ep *lane_ep; /* NULL = its lane_ep is gone */
+	struct self_lane_ep *lane_ep; /* NULL = the lane_ep was destroyed */
 	struct weft_lane_comp *comp;  /* zcopy or flush; NULL = none */
 	uint32_t length;
 	uint8_t am_id;
@@ -44,7 +44,7 @@ struct self_lane_ep {
 	TAILQ_ENTRY(self_lane_ep) fresh; /* until EV_UP is reported */
 	uint32_t outstanding;            /* messages and markers in the queue */
 	bool announced;                  /* EV_UP was reported */
-	bool delivering;                 /* one of its callbacks runs: free it afterwards */
+	bool delivering;                 /* in a callback: deliver() frees a destroyed lane_ep */
 	bool dead;
 };
 
@@ -148,8 +148,8 @@ static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane
 }
 
 /*
- * In memory a copy is the fastest method. In spite of that, the caller's buffer is released only
- * when the message was delivered.
+ * In memory a copy is the fastest method. In spite of that, @p comp is called only when the message
+ * was delivered or canceled.
  */
 static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,

@@ -50,7 +50,7 @@ static void report_state(weft_lane_tap_answer_cb cb, void *arg)
 	cb("captures", NULL, n, arg);
 }
 
-/* Is it this command? Its parameters then are in @p rest. */
+/* @return @p params begins with @p command; @p rest is what follows the comma */
 static bool is_command(const char *params, const char *command, const char **rest)
 {
 	size_t len = strlen(command);
@@ -153,25 +153,25 @@ static void register_commands(void)
 	pthread_once(&once, register_once);
 }
 
-/* Protects all that follows. Taken before a capture's lock; by lanes only to open and close. */
+/* Protects both lists. It is taken before a capture's lock; lanes take it to open and to close. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_tap) taps = LIST_HEAD_INITIALIZER(taps);
 static LIST_HEAD(, weft_capture) captures = LIST_HEAD_INITIALIZER(captures);
 
 /* ---- lanes and captures; with the lock ------------------------------------------------------ */
 
-/* Afterwards the lane's thread uses nothing of the old target, and will not begin to. */
+/* Wait until the lane's thread has left a target or filter that it can no longer enter. */
 static void wait_until_idle(struct weft_tap *tap)
 {
 	while (atomic_load_explicit(&tap->busy, memory_order_seq_cst))
 		sched_yield();
 }
 
-/* A worker makes records only while a recorder or a capture takes them. */
+/* A worker makes message records only while a recorder or a capture takes them. */
 static void notify_wanted(struct weft_tap *tap)
 {
 	bool yes = tap->recorder ||
-		   atomic_load_explicit(&tap->target, memory_order_relaxed); /* with the lock */
+		   atomic_load_explicit(&tap->target, memory_order_relaxed); /* under `lock` */
 
 	if (tap->want)
 		tap->want(tap->arg, yes);
@@ -181,7 +181,7 @@ static struct weft_tap_target *tap_detach(struct weft_tap *tap)
 {
 	struct weft_tap_target *t;
 
-	/* See target_enter(). */
+	/* Sequentially consistent: see target_enter(). */
 	t = atomic_exchange_explicit(&tap->target, NULL, memory_order_seq_cst);
 	notify_wanted(tap);
 	wait_until_idle(tap);
@@ -331,7 +331,7 @@ static void prepare_own(struct own *own, const char *text)
 						   sizeof(own->why));
 }
 
-/* A capture to this file is running: the lane's options are not used. Its file may be gone. */
+/* A running capture keeps its own options. Its file is created again if it was removed. */
 static struct weft_capture *join_running(struct weft_capture *c, struct own *own)
 {
 	weft_capture_filter_free(own->filter);
@@ -359,7 +359,7 @@ static void join_own(struct weft_tap *tap, struct own *own)
 	if (c) {
 		tap_attach(tap, c);
 	} else if (strcmp(last, own->why)) {
-		/* Once, not for each lane. */
+		/* Lanes that fail for the same reason in sequence report it once. */
 		snprintf(last, sizeof(last), "%s", own->why);
 		weft_error("WEFT_CAPTURE: %s; nothing is captured", own->why);
 	}
@@ -453,7 +453,7 @@ static void tap_leave(struct weft_tap *tap)
 		c = t->capture;
 		weft_capture_lock(c);
 		s->closed = true;
-		/* Here and not in the writer: the process may end without its exit handlers. */
+		/* Not left to the writer: the process may end without its exit handlers. */
 		while (weft_capture_drain(c))
 			;
 		weft_capture_settle(c);

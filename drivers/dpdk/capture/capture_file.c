@@ -73,7 +73,7 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 
 int weft_capture_file_open(const char *name, char *why, size_t why_len)
 {
-	/* O_NOFOLLOW: another user may have made a link here. O_NONBLOCK: a FIFO must not wait. */
+	/* O_NOFOLLOW: another user may have made a link. O_NONBLOCK: a FIFO may have no reader. */
 	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600), rc;
 
 	if (fd < 0) {
@@ -157,9 +157,9 @@ uint64_t weft_capture_offset(const struct weft_platform *pf)
 #define IP 20u
 #define IP6 40u
 #define UDP 8u
-#define SHORT_NS 10000u /* a call of a port, usually */
+#define SHORT_NS 10000u /* rx and tx bursts usually take less */
 
-/* @return where the lane header begins; 0 = this is no frame of a lane, or too short */
+/* @return offset of a lane header, if this is a lane's frame; 0 = other EtherType, or too short */
 static size_t lane_header(const uint8_t *p, size_t len)
 {
 	size_t at = 12;
@@ -394,7 +394,7 @@ struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter
 
 void weft_capture_filter_free(struct weft_capture_filter *f)
 {
-	/* Acquire and release: all other users have finished with it. */
+	/* Acquire and release: all other users have finished with the filter. */
 	if (!f || atomic_fetch_sub_explicit(&f->users, 1, memory_order_acq_rel) > 1)
 		return;
 	pcap_freecode(&f->program);

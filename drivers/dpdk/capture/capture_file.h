@@ -2,7 +2,7 @@
 /**
  * @file capture/capture_file.h
  * Files that captures and the flight recorder write, the comments of their frames, and the threads
- * that write them. Frames contain secrets and keys: only the owner can read the file.
+ * that write them. Frames contain secrets and keys: only the owner can read a regular file.
  */
 #ifndef WEFT_CAPTURE_FILE_H
 #define WEFT_CAPTURE_FILE_H
@@ -18,7 +18,8 @@
 
 /**
  * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
- * FIFO (except root's FIFO or device), a file of another capture, and a FIFO without a reader.
+ * FIFO (except root's FIFO or device), a file that another capture writes, and a FIFO without a
+ * reader.
  * @return descriptor, or a negative errno with a sentence
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);
@@ -33,21 +34,22 @@ bool weft_capture_file_has_name(int fd, const char *name);
 int weft_capture_file_shift_names(const char *name, unsigned int files);
 
 /**
- * The offset from a platform's time to the time of day. Of several readings the shortest counts,
- * since it was not interrupted. Also in a signal handler.
+ * The ns from a platform's time to the time of day. Of eight readings the shortest counts, since
+ * most likely it was not interrupted. A signal handler may call this function.
  */
 uint64_t weft_capture_offset(const struct weft_platform *pf);
 
 /**
- * The comment of a captured frame: its lane and its path, and a time that is not short.
- * @param data    the frame's first @p len bytes, which need not be valid
+ * The comment of a captured frame: its lane, its path, and @p within if it is above 10 us.
+ * @param data    the frame's first @p len bytes; without a lane header the comment has no path
  * @param within  ns, as in struct weft_capture_record
  */
 void weft_capture_describe(const char *lane, const void *data, size_t len, uint64_t within,
 			   char *buf, size_t size);
 
 /**
- * Start a thread that writes files (base/thread.h), not on DPDK's lcores, where lanes poll.
+ * Start a thread that writes files (base/thread.h). It avoids DPDK's lcores, where lanes poll, if
+ * there are other cores.
  * @param[out] thread  NULL = it is detached
  * @return 0 or a negative errno
  */
@@ -61,12 +63,12 @@ int weft_capture_thread(const char *name, void *(*run)(void *arg), void *arg, pt
  */
 
 struct weft_capture_options {
-	char file[512];   /**< %p is replaced by the process id */
+	char file[512];   /**< with the process id in place of %p */
 	char filter[512]; /**< in tcpdump's syntax; "" = all */
-	uint32_t snaplen; /**< bytes of each frame; UINT32_MAX = all */
-	uint64_t ring;    /**< bytes, for each interface */
-	uint64_t size;    /**< bytes of a file; 0 = no limit, only if files is 1 */
-	uint32_t files;   /**< number of files to keep, including the one that is being written */
+	uint32_t snaplen; /**< bytes captured of each frame; UINT32_MAX = all */
+	uint64_t ring;    /**< least bytes of the ring that each interface has */
+	uint64_t size;    /**< a file ends once it has this number of bytes; 0 = no limit */
+	uint32_t files;   /**< files to keep, including the one that is being written; 0 = 1 */
 };
 
 /** @return 0, or -EINVAL with a sentence */

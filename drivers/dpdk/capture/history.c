@@ -18,7 +18,7 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 	return (uint32_t)a < (uint32_t)b ? a : b;
 }
 
-/* Take a finished short slot into the long one. */
+/* The newest short slot has ended: add its samples to its long slot. */
 static void finish(struct weft_history_path *p)
 {
 	uint64_t last = atomic_load_explicit(&p->last, memory_order_relaxed);
@@ -51,7 +51,7 @@ static void clear(struct weft_history_path *p)
 	atomic_store_explicit(&p->last, 0, memory_order_relaxed);
 }
 
-/* Delays are kept as differences to a value, about which they lie by less than this. */
+/* A row keeps delay - `zero`, which lies within FAR of MIDDLE. */
 #define MIDDLE (1u << 31)
 #define FAR (1u << 30)
 
@@ -64,7 +64,7 @@ static void give(struct weft_history_path *p, uint64_t conn, uint8_t path, uint3
 	atomic_store_explicit(&p->conn, conn, memory_order_relaxed);
 }
 
-/* Is the row that of another path, which has not paused? */
+/* @return another path has the row, and had a sample within PAUSED */
 static bool is_taken(const struct weft_history_path *p, uint64_t conn, uint8_t path,
 		     uint64_t number)
 {
@@ -85,7 +85,7 @@ void weft_history_begin(struct weft_history *h, uint64_t conn, uint8_t path, uin
 
 	if (is_taken(p, conn, path, number))
 		return;
-	/* A clock that runs on for hours, or was set, needs another value, too. */
+	/* A new path, or clocks that drifted for hours or were set: the row starts again. */
 	if (atomic_load_explicit(&p->conn, memory_order_relaxed) != conn ||
 	    atomic_load_explicit(&p->path, memory_order_relaxed) != path || delay < MIDDLE - FAR ||
 	    delay > MIDDLE + FAR) {
@@ -103,7 +103,7 @@ void weft_history_begin(struct weft_history *h, uint64_t conn, uint8_t path, uin
 
 static void set(struct weft_history_counts *c, uint64_t number, const uint32_t *count)
 {
-	/* 0 while it changes. A reader that sees a mixture has totals of either time. */
+	/* 0 while counts change. A reader may get some of the old counts and some of the new. */
 	atomic_store_explicit(&c->number, 0, memory_order_relaxed);
 	for (unsigned int i = 0; i < WEFT_HISTORY_COUNTS; i++)
 		atomic_store_explicit(&c->count[i], count[i], memory_order_relaxed);
@@ -185,11 +185,14 @@ static void write_path(struct line *l, const _Atomic uint64_t *slots, const stru
 
 static bool counts_have(const struct weft_history_counts *slots, const struct ring *r, uint64_t i)
 {
-	/* Acquire: the counts of this number. */
+	/* Acquire: pairs with set(). */
 	return atomic_load_explicit(&slots[i % r->num].number, memory_order_acquire) == i;
 }
 
-/* Each slot has what was added since the one before; the first one has nothing. */
+/*
+ * A slot's text has the increase since the last slot with counts; 0 for the first one. Connections
+ * are written as they are.
+ */
 static void write_counts(struct line *l, const struct weft_history_counts *slots,
 			 const struct ring *r, uint64_t i)
 {

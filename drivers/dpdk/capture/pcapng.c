@@ -52,7 +52,7 @@ static void pad(struct weft_pcapng *w)
 	put(w, zeros, -w->used & 3);
 }
 
-/* @p room: at least the length of the block. @return false: no room, or an earlier error */
+/* @p room: at least the block's length. @return false: it exceeds the buffer, or writes failed */
 static bool begin_block(struct weft_pcapng *w, uint32_t type, size_t room)
 {
 	if (w->used + room > WEFT_PCAPNG_BUFFER)
@@ -208,7 +208,7 @@ static size_t write_all(struct weft_pcapng *w)
 	return done;
 }
 
-/* Keep the whole blocks within the first @p room bytes; packets after them are lost. */
+/* @return bytes of the whole blocks within @p room; packets after them are counted as lost */
 static size_t whole_blocks(struct weft_pcapng *w, size_t room)
 {
 	size_t at = 0, keep = 0;

@@ -23,11 +23,11 @@
 /* ---- recording ------------------------------------------------------------------------------ */
 
 #define FRAMES_MIN 128u
-/* A burst may be in progress behind head: it overwrites this many of the oldest frames at most. */
+/* A burst that is not committed yet overwrites at most this many of the oldest frames. */
 #define MARGIN 32u
 
 static _Atomic(struct weft_recorder *) pool[WEFT_RECORDERS];
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* for threads that add a recorder */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* held to open a recorder */
 
 /* Recorder @p i, counted from 0; NULL: there are no more. */
 static struct weft_recorder *recorder_at(unsigned int i)
@@ -41,7 +41,7 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 			     unsigned int num, uint32_t len, enum weft_pcapng_direction direction,
 			     uint64_t now)
 {
-	/* this thread's own */
+	/* Relaxed: only this thread changes head. */
 	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + behind, word;
 	struct weft_recorder_slot *s = &r->slots[head & r->mask];
 	uint8_t bytes[WEFT_RECORDER_BYTES] = {0};
@@ -67,7 +67,7 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 
 /*
  * Marks of a frame, above its lengths: the pause before the next progress call, and whether it is
- * damaged. The lane's thread makes them when the frame is behind head, so a reader may miss one.
+ * damaged. The lane's thread makes them after it has committed the frame, so a reader may miss one.
  */
 #define PAUSE_SHIFT 48
 #define PAUSE_BITS 15
@@ -75,9 +75,9 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 #define PAUSE_UNIT 65536u /* ns */
 #define DAMAGED (1ull << 63)
 
-#define CALL_FRAMES 256u /* of one progress call that are marked, at most */
+#define CALL_FRAMES 256u /* frames of one progress call that can be marked */
 
-/* @return the frame that is @p back before the newest one, of this call; NULL = there is none */
+/* @return the frame @p back places before the newest one; NULL = it is not of call @p call */
 static struct weft_recorder_slot *slot_of(struct weft_recorder *r, uint64_t back, uint64_t call)
 {
 	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -92,7 +92,7 @@ static struct weft_recorder_slot *slot_of(struct weft_recorder *r, uint64_t back
 
 static void mark(struct weft_recorder_slot *s, uint64_t bits)
 {
-	/* Relaxed: only this thread writes. A reader that comes between has no mark. */
+	/* Relaxed: only this thread writes. A reader that has read `lengths` before has no mark. */
 	atomic_store_explicit(&s->lengths,
 			      atomic_load_explicit(&s->lengths, memory_order_relaxed) | bits,
 			      memory_order_relaxed);
@@ -237,7 +237,7 @@ static int newest_first(const void *a, const void *b)
 	return 0;
 }
 
-/* @return files in @p list, which the caller frees */
+/* @return number of files in @p list, which the caller frees */
 static size_t list_files(DIR *dir, struct old_file **list)
 {
 	struct old_file *more;
@@ -287,19 +287,19 @@ void weft_recorder_folder_prune(const char *folder, unsigned int files, uint64_t
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Writes the flight recorder's frames to a file: on an error, by a call, or by a command. */
+/* The flight recorder's frames are written to a file on an error, by a call, or by a command. */
 
 #define ERRORS_MAX 8u
 #define ERRORS_APART_NS 10000000000ull
-#define WITH_MESSAGES ",messages" /* after the name of the file */
+#define WITH_MESSAGES ",messages" /* WEFT_RECORDER_FILE may have it after the name */
 #define EXIT_WAIT_MS 2000u
 
-/* Files are written one at a time: the thread that has set `writing` owns all of this. */
+/* Files are written one at a time. The thread that set `writing` owns `out` to `reason_text`. */
 static atomic_bool writing;
 static struct weft_pcapng out;
 static struct source {
 	struct weft_recorder *r;
-	/* Frames received and frames sent are read by themselves: see time_of(). */
+	/* from[0] is the next frame received, from[1] the next one sent: see time_of(). */
 	uint64_t from[2], to, offset;
 } sources[WEFT_RECORDERS];
 static unsigned int num_sources;
@@ -358,8 +358,8 @@ static void take_snapshot(const char *reason)
 		s->offset = s->r->platform == real ? offset : 0;
 		recorder_snapshot(s->r, &s->from[0], &s->to);
 		/*
-		 * This thread may lose its core between two lanes. Without a common end the first
-		 * lane would seem to have received nothing while the second one was polled.
+		 * This thread may lose its core between the snapshots of two lanes. Without a
+		 * common end the first lane would seem to have received nothing in that time.
 		 */
 		while (s->r->platform == real && s->to > s->from[0] &&
 		       slot_at(s, s->to - 1)->time >> 2 > until)
@@ -370,13 +370,13 @@ static void take_snapshot(const char *reason)
 
 /*
  * All frames of a progress call have the time at which it began. A received frame came before the
- * call polled, and a sent one left before the next call. Unmarked pauses are shorter than
- * NOT_MARKED.
+ * call polled, and a sent one left before the next call. An unmarked pause is at most NOT_MARKED,
+ * unless the thread slept.
  */
 #define NOT_MARKED 100000u
-#define STATED 11000u /* ns: a shorter time would not be in the comment */
+#define STATED 11000u /* ns: above SHORT_NS of capture_file.c, so that the comment has it */
 
-/* The ns from the frame's call to the next one, by its mark; @p least = it has none. */
+/* @return ns from the frame's call to the next one, by its mark; or @p least without a mark */
 static uint64_t pause_of(const struct source *s, uint64_t i, uint64_t least)
 {
 	uint64_t call = slot_at(s, i)->time >> 2, next = call;
@@ -592,7 +592,7 @@ void weft_recorder_settle(void)
 
 /* ---- set-up --------------------------------------------------------------------------------- */
 
-/* Bytes of the file's name, without the options behind it. */
+/* Bytes of the file's name, without WITH_MESSAGES. */
 static size_t name_length(const struct weft_lane_conf *conf)
 {
 	size_t len = conf->recorder_file ? strlen(conf->recorder_file) : 0;
@@ -614,7 +614,7 @@ static void setup_paths(const struct weft_lane_conf *conf)
 			 conf->recorder_file);
 	else
 		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
-	prune_files(); /* a signal handler of an earlier process could not */
+	prune_files(); /* signal handlers and commands write files, but remove none */
 	atexit(weft_recorder_settle);
 }
 
@@ -662,7 +662,7 @@ static struct weft_recorder *recorder_new(uint64_t frames)
 	return r;
 }
 
-/* Under the lock. @return a recorder of this size that a lane has left, or a new one; NULL: none */
+/* Under pool_lock. @return a closed lane's recorder of this size, else a new one; NULL: none */
 static struct weft_recorder *recorder_get(uint64_t frames)
 {
 	struct weft_recorder *r;
@@ -686,7 +686,7 @@ static void recorder_publish(struct weft_recorder *r)
 	for (i = 0; atomic_load_explicit(&pool[i], memory_order_relaxed); i++)
 		if (atomic_load_explicit(&pool[i], memory_order_relaxed) == r)
 			return;
-	/* Release: it is complete before other threads see it. */
+	/* Release: the recorder is complete before other threads see it. */
 	atomic_store_explicit(&pool[i], r, memory_order_release);
 }
 
@@ -731,7 +731,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 
 void weft_recorder_close(struct weft_recorder *r)
 {
-	/* Release: the next lane that opens it goes on behind the frames of this one. */
+	/* Release: the next lane of this recorder goes on after the frames of this one. */
 	if (r)
 		atomic_store_explicit(&r->open, false, memory_order_release);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/recorder.h
- * The flight recorder: the first bytes of the last frames of each raw lane, in memory. Unless
- * WEFT_RECORDER is off, it records from the opening of the lane on. The frames are written to a
- * file when a lane fails, by a call of the program, or by a command.
+ * The flight recorder: the first bytes of the last frames of each raw lane, in memory. It has
+ * message records of other lanes, too, if weft_recorder_has_messages(). Unless WEFT_RECORDER is
+ * off, it records from the opening of the lane on. The frames are written to a file when a lane
+ * fails, by a call of the program, or by a command.
  *
  * The lane's thread writes, without a lock. Any thread, or a signal handler, may read at any time,
  * but only one reader at a time. A reader discards the frames that may have been overwritten in the
  * meantime (recorder_snapshot()). Recorders are never freed: the recorder of a closed lane is
- * reused by the next lane, and can be read until then.
+ * reused by a later lane with the same number of frames, and can be read until then.
  *
- * By default its files are in the user's own folder, where no other user can create or replace any.
+ * By default the files are in the user's own folder, where no other user can create or replace any.
  */
 #ifndef WEFT_CAPTURE_RECORDER_H
 #define WEFT_CAPTURE_RECORDER_H
@@ -30,7 +31,7 @@
 #include "capture/pcapng.h"
 #include "lane.h"
 
-/** Bytes of a frame: Ethernet with a tag, IPv4, UDP, lane header, and the first blocks. */
+/** Bytes kept of a frame: Ethernet with a tag, IPv4, UDP, lane header, and the first blocks. */
 #define WEFT_RECORDER_BYTES 112u
 #define WEFT_RECORDER_WORDS (WEFT_RECORDER_BYTES / 8)
 
@@ -45,19 +46,19 @@
 struct weft_tap;
 
 struct weft_recorder_slot {
-	_Atomic uint64_t time; /**< ns << 2, and the direction */
-	/** bytes of the frame; << 32: of its first buffer; above them the marks of recorder.c */
+	_Atomic uint64_t time; /**< ns << 2 | enum weft_pcapng_direction */
+	/** bytes of the frame | bytes of its first mbuf << 32 | marks of recorder.c << 48 */
 	_Atomic uint64_t lengths;
 	_Atomic uint64_t word[WEFT_RECORDER_WORDS];
 };
 
 struct weft_recorder {
-	_Atomic uint64_t head; /**< frames so far: the next one goes to head & mask */
+	_Atomic uint64_t head; /**< frames committed so far: the next one goes to head & mask */
 	uint64_t mask;
 	struct weft_recorder_slot *slots;
 	struct weft_history *history;
-	/* Not used by the lane's thread. */
-	struct weft_recorder_slot *copy; /**< for the thread that writes the file */
+	/* Not used while frames are recorded. */
+	struct weft_recorder_slot *copy; /**< frames that recorder_snapshot() has copied */
 	_Atomic uint64_t begin;          /**< head when the lane was opened */
 	atomic_bool open;
 	const struct weft_platform *platform;
@@ -69,7 +70,7 @@ struct weft_recorder {
 
 /**
  * @return a recorder for a lane that opens; NULL: off, no memory, too many lanes
- * @param conf  recorder: frames, 0 = none; recorder_file
+ * @param conf  its `recorder` is the least number of frames; 0 = off
  * @param tap   has the lane's name
  */
 struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
@@ -79,7 +80,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 void weft_recorder_close(struct weft_recorder *r);
 /**
  * As weft_recorder_put(), for a message record or a frame in pieces.
- * @param behind  frames that are behind head already
+ * @param behind  frames that were put since the last commit
  * @param len     bytes of the whole frame, of which the pieces may be the first ones
  */
 void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const struct iovec *iov,
@@ -87,13 +88,13 @@ void weft_recorder_put_bytes(struct weft_recorder *r, unsigned int behind, const
 			     uint64_t now);
 
 /**
- * The next progress call began @p ns after the one of time @p call, which is not a short pause.
- * Mark the frames of @p call: they were received or sent in between.
+ * The next progress call began @p ns after the one of time @p call, apart from sleep. Mark the
+ * frames of @p call. The caller leaves out pauses of up to 100 us.
  */
 void weft_recorder_pause(struct weft_recorder *r, uint64_t call, uint64_t ns);
 /**
- * A frame that was received in the progress call of time @p call is damaged, by its checksum.
- * @param iov  its beginning, in pieces
+ * Mark a frame whose checksum is wrong. It was received in the progress call of time @p call.
+ * @param iov  the beginning of the frame, in pieces
  */
 void weft_recorder_damaged(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
 			   uint64_t call);
@@ -103,12 +104,12 @@ void weft_recorder_damaged(struct weft_recorder *r, const struct iovec *iov, uns
 /** Recorders of a process, at most. */
 #define WEFT_RECORDERS 64u
 
-/** Are messages of lanes without frames recorded, too? WEFT_RECORDER_FILE=FILE,messages */
+/** @return message records of lanes without frames are kept: WEFT_RECORDER_FILE=FILE,messages */
 bool weft_recorder_has_messages(const struct weft_lane_conf *conf);
 
 /**
- * Write a file because of an error: in a thread of its own, from a copy that is made at once. There
- * is at most one file in ten seconds and eight in all, so that many errors do not fill a disk.
+ * Write a file because of an error: in a thread of its own, from a copy that is made at once. A
+ * process writes at most one such file in ten seconds and eight in all, to spare the disk.
  */
 void weft_recorder_error(const char *reason);
 
@@ -121,7 +122,7 @@ void weft_recorder_settle(void);
 /**
  * Write a file now. Any thread, or a signal handler.
  * @param[out] name  the file, or the reason why there is none
- * @return 0, or a negative errno value: -ENOENT: no recorder; -EBUSY: another file is being written
+ * @return 0, or a negative errno value. -ENOENT: no recorder; -EBUSY: another file is being written
  */
 int weft_recorder_file_write(const char *reason, char *name, size_t size);
 
@@ -144,7 +145,7 @@ static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struc
 		atomic_store_explicit(&s->word[i / sizeof(word)], word, memory_order_relaxed);
 	}
 #else
-	/* Bytes behind a short frame do no harm: `lengths` contains the frame's end. */
+	/* Bytes after a short frame do no harm: a reader takes only those that `lengths` has. */
 	if (likely(m->buf_len >= m->data_off + WEFT_RECORDER_BYTES))
 		memcpy((void *)s->word, from, WEFT_RECORDER_BYTES);
 	else
@@ -165,8 +166,8 @@ static inline void weft_recorder_frame(struct weft_recorder *r, uint64_t head,
 }
 
 /**
- * Write behind head: the port may not accept all frames of a burst.
- * @return the head if it accepts all
+ * Write frames after head without moving it: the port may not accept all frames of a burst.
+ * @return the head if the port accepts all
  */
 static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbuf *const *pkts,
 					 unsigned int n, enum weft_pcapng_direction direction,
@@ -175,12 +176,12 @@ static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbu
 	uint64_t head, end;
 
 	now = now << 2 | direction;
-	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* this thread's own */
+	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* no other writer */
 	/* Release: a reader that sees these words sees the head before them, too. */
 	atomic_thread_fence(memory_order_release);
 	end = head + n;
 	if (likely(n == 1)) {
-		/* Without a loop the compiler keeps fewer values. */
+		/* Without a loop fewer registers are needed. */
 		weft_recorder_frame(r, head, *pkts, now);
 		return end;
 	}
@@ -196,7 +197,7 @@ static inline void weft_recorder_commit(struct weft_recorder *r, unsigned int n)
 			      memory_order_release);
 }
 
-/** Received frames. */
+/** Record received frames: weft_recorder_put() and weft_recorder_commit() in one. */
 static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *const *pkts,
 				     unsigned int n, enum weft_pcapng_direction direction,
 				     uint64_t now)
@@ -208,7 +209,7 @@ static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *c
 
 /* ---- the folder of the files ---------------------------------------------------------------- */
 
-/** Limits for all processes of the user: the newest files that are kept, and their total bytes. */
+/** Most files and bytes that weft_recorder_folder_prune() leaves, for all processes of the user. */
 #define WEFT_RECORDER_FILES 20u
 #define WEFT_RECORDER_FILES_BYTES (64ull << 20)
 
@@ -219,7 +220,7 @@ static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *c
 int weft_recorder_folder_find(char *path, size_t size);
 
 /**
- * Create a file recorder-PID-RANDOM.pcapng in @p folder. Also in a signal handler.
+ * Create a file recorder-PID-RANDOM.pcapng in @p folder. A signal handler may call this function.
  * @param[out] name  the file, or a sentence on error
  * @return a descriptor, or a negative errno value
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the lane to the ring. */
+/* Frames are copied from the lane to the capture's ring. */
 
 #include <assert.h>
 #include <netinet/in.h>
@@ -20,21 +20,21 @@
 /* ---- headers of IPv6 lanes over sockets ----------------------------------------------------- */
 
 /*
- * Frames of IPv6 lanes over sockets. The engine's headers of such frames are those of IPv4, with
- * numbers of hosts as addresses (frame/arp.h). Captures get the headers that the network sees.
+ * On IPv6 lanes over sockets the engine's frames have IPv4 headers, with numbers of hosts as
+ * addresses (frame/arp.h). Captures get the headers that the network sees.
  */
 
 static_assert(WEFT_ND_MAX >= WEFT_ENCAP_MAX, "room for both");
 
 struct six_head {
 	uint32_t len;  /**< bytes of the headers in front of the rest of the frame */
-	uint32_t skip; /**< bytes of the frame whose place they take */
+	uint32_t skip; /**< bytes of the frame that the headers replace */
 	uint8_t bytes[WEFT_ND_MAX];
 };
 
 #define IP4_HEAD ((uint32_t)RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
 
-/* The kernel fills the UDP checksum. The capture gets that of the whole frame, even if cut. */
+/* The kernel handles UDP checksums. A record gets the one of the whole frame, even if cut. */
 static void fill_checksum(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip,
 			  struct rte_udp_hdr *udp)
 {
@@ -81,7 +81,7 @@ static void lane_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, 
 	head->skip = IP4_HEAD;
 }
 
-/* A packet of either host: its sender is the host that the frame of discovery is from. */
+/* The sender of the ARP packet is the sender of the neighbour discovery frame. */
 static void arp_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 		     struct six_head *head)
 {
@@ -92,7 +92,7 @@ static void arp_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 
 	if (!ip && sender.ip)
 		return;
-	if (ip) /* else it is a probe */
+	if (ip) /* else the packet is a probe */
 		memcpy(sender.ip6, ip, sizeof(sender.ip6));
 	memcpy(sender.mac, &arp->arp_data.arp_sha, sizeof(sender.mac));
 	head->len = weft_nd_write(&sender, hosts, arp, head->bytes);
@@ -100,9 +100,9 @@ static void arp_head(const struct weft_hosts *hosts, const struct rte_mbuf *m,
 }
 
 /*
- * The headers of a frame; of an ARP packet the frame of neighbour discovery.
- * @param whole  a longer frame has no UDP checksum (0): no file has all of its bytes
- * @param[out] head  both lengths are 0 for other frames, and if a host has no number any more
+ * Make the headers of a frame; in place of an ARP packet, the frame of neighbour discovery.
+ * @param whole  a longer frame gets the UDP checksum 0: no file has all of its bytes
+ * @param[out] head  both lengths are 0 for other frames, and if a host has lost its number
  */
 static void six_head(const struct weft_hosts *hosts, const struct rte_mbuf *m, uint32_t whole,
 		     struct six_head *head)
@@ -161,14 +161,14 @@ static bool has_room(struct weft_capture_ring *r, uint64_t head)
 	return head - r->tail_seen <= r->size;
 }
 
-/* @return a record for the next frame, but for `size` and `dropped`; NULL: no room, counted */
+/* @return a record with `size` and `dropped` set; NULL: the frame is dropped and counted */
 static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_t caplen)
 {
 	uint64_t need = (HEAD + caplen + 7) & ~7ull, at = r->now.head & (r->size - 1), skip = 0;
 	struct weft_capture_record *rec;
 
 	r->now.seen++;
-	/* A record is contiguous. Sizes are multiples of 8: a size 0, the end, has room. */
+	/* A record is contiguous. Sizes are multiples of 8, so a size 0, the end mark, has room. */
 	if (r->size - at < need)
 		skip = r->size - at;
 	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||
@@ -189,7 +189,7 @@ static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_
 	return rec;
 }
 
-/* A frame is complete, with its record or without one (dropped, or not matched by the filter). */
+/* @param rec  record of the next frame; NULL: it was dropped, or does not match the filter */
 static void ring_offered(struct weft_capture_ring *r, struct weft_capture_record *rec)
 {
 	r->put[r->offered] = rec;
@@ -203,7 +203,7 @@ static void ring_commit(struct weft_capture_ring *r, unsigned int n)
 		r->done = r->mark[n - 1];
 		/* Release: records are complete before the consumer sees them. */
 		atomic_store_explicit(&r->head, r->done.head, memory_order_release);
-		/* Relaxed: while frames pass, a reader gets no exact moment anyway. */
+		/* Relaxed: readers of both counters need no consistent pair. */
 		atomic_store_explicit(&r->seen, r->done.seen, memory_order_relaxed);
 		atomic_store_explicit(&r->dropped, r->done.dropped, memory_order_relaxed);
 	}
@@ -307,7 +307,7 @@ static struct weft_capture_record *copy_frame(const struct weft_tap *tap, const 
 	return r;
 }
 
-/* @return the target to copy to, until weft_tap_copied(); NULL: there is no capture any more */
+/* @return the target to copy to, valid until target_leave(); NULL: there is no capture any more */
 static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time)
 {
 	const struct weft_platform *pf = tap->platform;
@@ -329,7 +329,7 @@ static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time
 	return t;
 }
 
-/* The first @p n records of the burst are committed. */
+/* Commit the first @p n frames of the burst, and leave the target. */
 static void target_leave(struct weft_tap *tap, unsigned int n)
 {
 	struct weft_tap_target *t = tap->in_use;
@@ -338,7 +338,7 @@ static void target_leave(struct weft_tap *tap, unsigned int n)
 	if (t->written_by_lane)
 		t->written_by_lane(t->capture);
 	tap->in_use = NULL;
-	/* Release: after all changes of ring and filter. */
+	/* Release: after the last use of ring and filter. */
 	atomic_store_explicit(&tap->busy, false, memory_order_release);
 }
 
@@ -354,8 +354,8 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 }
 
 /*
- * A thread may lose its core between a port's call and the clock. So a record has the time that
- * passed: without it such a pause looks like a delay of the path.
+ * A thread may lose its core between the call of a port and the reading of the clock. So a record
+ * has the time in between. Otherwise the pause would look like a delay of the path.
  */
 static void set_within(const struct weft_capture_ring *r, uint64_t within)
 {
@@ -381,7 +381,7 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 	target_leave(tap, n);
 }
 
-/* A frame with the headers of the network, in two pieces. @return its bytes */
+/* The beginning of a frame with the network's headers, in two pieces. @return the frame's bytes */
 static uint32_t pieces6(struct weft_tap *tap, const struct rte_mbuf *m, struct six_head *head,
 			struct iovec iov[2])
 {
@@ -450,7 +450,10 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 	for (i = 0; i < num; i++)
 		len += (uint32_t)iov[i].iov_len;
 	caplen = RTE_MIN(len, t->snaplen);
-	/* A filter matches frames only: with one, no message is recorded. Relaxed: a hint. */
+	/*
+	 * A filter matches frames only: with one, no message is recorded. Relaxed: the filter is
+	 * not read.
+	 */
 	if (!atomic_load_explicit(&t->filter, memory_order_relaxed)) {
 		r = ring_put(t->ring, caplen);
 		if (r) {

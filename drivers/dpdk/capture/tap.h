@@ -3,9 +3,9 @@
  * @file capture/tap.h
  * A lane shows its frames to its tap. The tap passes them to the flight recorder
  * (capture/recorder.h), and to a capture while there is one (capture/capture.h). The lane's thread
- * calls the inline functions of this file; other threads start and stop captures. Without a
- * capture, the flight recorder keeps the beginning of each frame, unless WEFT_RECORDER is off. With
- * neither, a burst costs a few branches.
+ * calls the inline functions of this file; any thread may start and stop captures. The flight
+ * recorder keeps the beginning of each frame, unless WEFT_RECORDER is off. With neither, a burst
+ * costs a few branches.
  *
  * Frames are as the port receives or sends them: fields that the NIC fills in (checksums) are
  * missing, and frames that the port did not accept are not recorded.
@@ -49,7 +49,7 @@ struct weft_tap_target {
 	_Atomic(struct weft_capture_filter *) filter; /**< NULL = all frames */
 	uint32_t snaplen;
 	uint64_t offset; /**< ns from the platform's time to the file's */
-	/** set in a simulator, which has no threads: the lane writes the file itself; else NULL */
+	/** in a simulator, the lane calls it to write the file; NULL = a thread writes the file */
 	void (*written_by_lane)(struct weft_capture *c);
 	struct weft_capture *capture;
 };
@@ -59,12 +59,12 @@ struct weft_tap {
 	struct weft_recorder *recorder; /**< NULL = none */
 	/** replaces `recorder` on a lane whose frames have numbers of IPv6 hosts; else NULL */
 	struct weft_recorder *recorder6;
-	struct weft_tap_target *in_use; /**< between offer() and taken() */
+	struct weft_tap_target *in_use; /**< target from offer() to taken(); else NULL */
 	uint64_t offered_at;
 	/** NULL = no capture. Other threads remove it, then wait until the lane is not `busy`. */
 	_Atomic(struct weft_tap_target *) target;
 	atomic_bool busy;
-	/* Used by other threads. */
+	/* Not changed while the lane is open, except `entry`. */
 	const struct weft_platform *platform;
 	LIST_ENTRY(weft_tap) entry;
 	char name[160], about[192];
@@ -86,15 +86,15 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
 /** As weft_recorder_damaged(). @param m  as the port gave it */
 void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call);
-/** weft_recorder_put() for frames that get the headers of the network. */
+/** As weft_recorder_put(), for frames that get the headers of the network. */
 void weft_tap_record6(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		      enum weft_pcapng_direction direction, uint64_t now);
-/** A message record, in pieces, instead of a burst of frames. */
+/** As weft_tap_copy(), for one message record in pieces. */
 void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned int num,
 			 enum weft_pcapng_direction direction);
 
 /**
- * Frames that are about to be sent; WEFT_CAPTURE_BURST at most.
+ * Show frames that are about to be sent, WEFT_CAPTURE_BURST at most.
  * @param now  the lane's time, for the recorder; a capture reads the clock
  */
 static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *pkts,
@@ -126,7 +126,7 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 }
 
 /**
- * Received frames: weft_tap_offer() and weft_tap_taken() in one, with less to check.
+ * Show received frames: weft_tap_offer() and weft_tap_taken() in one, with less to check.
  * @param now  a time before the port was polled
  */
 static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts,
@@ -177,17 +177,17 @@ static inline void weft_tap_error(const struct weft_tap *tap, const char *reason
 #define WEFT_CAPTURE_BURST 32u
 
 struct weft_capture_record {
-	/** of the record with its bytes and padding; 0 = the next one is at the beginning */
+	/** bytes with data and padding; 0 = the next record is at the beginning of the ring */
 	uint32_t size;
 	uint32_t caplen, len;
 	uint32_t direction; /**< enum weft_pcapng_direction */
 	uint64_t time_ns;
 	/**
-	 * ns of uncertainty: a sent frame left at most this after time_ns; the poll that found a
-	 * received one began this before it
+	 * ns of uncertainty: a sent frame left at most `within` after time_ns. The poll that found
+	 * a received frame began `within` before time_ns.
 	 */
 	uint64_t within;
-	uint64_t dropped; /**< since the previous record */
+	uint64_t dropped; /**< frames dropped since the previous record of the ring */
 	uint8_t data[];
 };
 
@@ -200,17 +200,17 @@ struct weft_capture_mark {
 struct weft_capture_ring {
 	uint8_t *data;
 	uint64_t size; /**< a power of two */
-	/* Written by the producer, which is the lane's thread. */
+	/* Written by the producer, which is the lane's thread; `dead` by other threads. */
 	_Alignas(64) _Atomic uint64_t head;
 	uint64_t tail_seen;
 	struct weft_capture_mark now, done, mark[WEFT_CAPTURE_BURST];
-	struct weft_capture_record *put[WEFT_CAPTURE_BURST]; /**< of the burst; NULL = none */
+	struct weft_capture_record *put[WEFT_CAPTURE_BURST]; /**< by frame; NULL = none */
 	unsigned int offered;
-	/** frames offered, and dropped, up to the last commit; other threads read them */
+	/** committed frames that the filter took, and the dropped ones of them; others read both */
 	_Atomic uint64_t seen, dropped;
 	/** the file cannot be written any more: all frames are dropped */
 	atomic_bool dead;
-	/* Written by the consumer, which is the writer of the file. */
+	/* Written by the consumer, which has the capture's lock. */
 	_Alignas(64) _Atomic uint64_t tail;
 };
 
@@ -222,7 +222,7 @@ void weft_capture_ring_destroy(struct weft_capture_ring *r);
 
 /** @return the oldest record; NULL: there is none */
 const struct weft_capture_record *weft_capture_ring_peek(struct weft_capture_ring *r);
-/** The record that peek() returned is done. */
+/** Free the place of the record that peek() returned. */
 void weft_capture_ring_next(struct weft_capture_ring *r, const struct weft_capture_record *rec);
 
 #endif /* WEFT_CAPTURE_TAP_H */

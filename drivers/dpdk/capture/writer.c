@@ -19,11 +19,11 @@
 #include "capture/capture_file.h"
 #include "capture/tap.h"
 
-/* ns until captured frames are in the file at the latest */
+/* ns after which the writer flushes the file again, even if the buffer is not full */
 #define FLUSH_NS 100000000ull
-/* ns between two statistics with the numbers of dropped frames, and between devices' counters */
+/* ns after which the writer writes statistics, if frames were dropped, and devices' counters */
 #define STATS_NS 1000000000ull
-#define ROUND 4096u /* records between two checks of the clock and of `waiting` */
+#define ROUND 4096u /* most records between two checks of the clock and of `waiting` */
 /* The writer sleeps for this time; without a record each sleep is twice as long as the last. */
 #define SLEEP_MIN_NS 250000
 #define SLEEP_MAX_NS 4000000
@@ -54,7 +54,7 @@ struct text {
 	size_t len, size;
 };
 
-/* @return false: it is no number */
+/* @return false: the file cannot be read, or does not begin with a number */
 static bool read_value(int dir, const char *name, uint64_t *value)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -93,7 +93,7 @@ static void add_port(struct text *t, const char *device, const char *port)
 	dir = opendir(path);
 	if (!dir)
 		return;
-	/* The interval in which the kernel reads the device again is no counter. */
+	/* `lifespan` is no counter: it is the interval at which the kernel reads the device. */
 	while ((d = readdir(dir)))
 		if (d->d_name[0] != '.' && strcmp(d->d_name, "lifespan") &&
 		    read_value(dirfd(dir), d->d_name, &value))
@@ -147,7 +147,7 @@ static void capture_fail(struct weft_capture *c, const char *why)
 		atomic_store_explicit(&c->source[i]->target.ring->dead, true, memory_order_relaxed);
 }
 
-/* What the device of a RoCE lane has counted until now. */
+/* Write what the device of a RoCE lane has counted until now. */
 static void put_counters(struct weft_capture *c, const struct weft_capture_source *s)
 {
 	char text[HW_COUNTERS_TEXT];
@@ -171,7 +171,7 @@ static void put_statistics(struct weft_capture *c)
 	}
 }
 
-/* The file could not take the last records. The statistics, if they still fit, include these. */
+/* The file did not take the last records. Statistics, if they fit, count these as dropped. */
 static void after_error(struct weft_capture *c)
 {
 	char why[sizeof(c->why)];
@@ -206,8 +206,8 @@ static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
 }
 
 /*
- * Close the file and begin another one of this name. Frames that were dropped until now count in
- * the old file; the new one counts from 0.
+ * Close the file and begin another one of this name. Frames that were dropped before the last
+ * statistics count in the old file; the new one counts from 0.
  */
 static int begin_file(struct weft_capture *c, char *why, size_t why_len)
 {
@@ -311,7 +311,7 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 		rotate_file(c);
 }
 
-/* The oldest record of all rings. */
+/* @param[out] out  the oldest record of all rings. @return its source; NULL: all are empty */
 static struct weft_capture_source *oldest_record(struct weft_capture *c,
 						 const struct weft_capture_record **out)
 {
@@ -359,7 +359,7 @@ int weft_capture_renew(struct weft_capture *c, char *why, size_t why_len)
 	while (weft_capture_drain(c))
 		;
 	weft_capture_settle(c);
-	for (i = 0; i < c->num_sources; i++) /* all has been reported, or its file had ended */
+	for (i = 0; i < c->num_sources; i++) /* reported, or dropped after the file's end */
 		c->source[i]->dropped_at_stats = dropped_of(c->source[i]);
 	rc = begin_file(c, why, why_len);
 	if (rc)
@@ -454,7 +454,7 @@ static void *write_loop(void *arg)
 	return NULL;
 }
 
-/* A simulator's lanes write when a quarter of the ring is used, so that it never is full. */
+/* A simulator's lane writes the file once a ring is used by more than a quarter. */
 static void written_by_lane(struct weft_capture *c)
 {
 	struct weft_capture_ring *r;
@@ -499,7 +499,7 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 	if (pf == &weft_platform_host) {
 		/*
 		 * Lanes of a process have one clock, and its offset to the time of day is set once
-		 * for a file. An offset set again for a later lane would differ by the clocks'
+		 * for a capture. An offset set again for a later lane would differ by the clocks'
 		 * drift since then, and a message could be received before it was sent.
 		 */
 		if (!c->offset)

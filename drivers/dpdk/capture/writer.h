@@ -2,7 +2,7 @@
 /**
  * @file capture/writer.h
  * A capture: its file, its interfaces with a ring each, and the thread that writes the file from
- * the rings. Records of all rings are written in the order of their times.
+ * the rings. It always writes the oldest record of all rings next.
  */
 #ifndef WEFT_CAPTURE_WRITER_H
 #define WEFT_CAPTURE_WRITER_H
@@ -16,7 +16,7 @@
 
 #define WEFT_CAPTURE_SOURCES WEFT_PCAPNG_INTERFACES
 
-/** An interface: the frames of a lane and their statistics. Under the capture's lock. */
+/** An interface: the frames of a lane and their statistics. All but `target` is under the lock. */
 struct weft_capture_source {
 	struct weft_tap_target target;
 	char name[160], about[192];
@@ -24,10 +24,10 @@ struct weft_capture_source {
 	uint64_t speed;
 	uint16_t link;
 	bool closed;        /* the lane is closed: the source is removed once its ring is empty */
-	uint32_t interface; /* of the present file */
-	uint64_t records;   /* in the present file */
+	uint32_t interface; /* number in the present file */
+	uint64_t records;   /* records in the present file */
 	uint64_t reported;  /* dropped frames that earlier files have reported */
-	uint64_t all;       /* records in all files */
+	uint64_t all;       /* records taken from the ring, written or not */
 	uint64_t dropped_at_stats;
 };
 
@@ -36,16 +36,16 @@ struct weft_capture {
 	struct weft_capture_options options;
 	bool by_command;
 	struct weft_capture_filter *filter;
-	pthread_mutex_t lock; /**< by weft_capture_lock() */
+	pthread_mutex_t lock; /**< all but the writer take it by weft_capture_lock() */
 	atomic_uint waiting;  /**< threads that wait for the lock: the writer lets them have it */
 	struct weft_capture_source *source[WEFT_CAPTURE_SOURCES];
 	unsigned int num_sources;
 	/* the reason why nothing is written any more; "" = the capture goes on */
 	char why[256];
-	uint64_t gone_records, gone_dropped; /* of removed sources */
+	uint64_t gone_records, gone_dropped; /* `all` and dropped frames of removed sources */
 	uint64_t unwritten;                  /* records that could not be written */
 	uint64_t flush_at, stats_at, counters_at;
-	/** from the host's monotonic time to the time of day; 0 = not known yet */
+	/** ns from the host's monotonic time to the time of day; 0 = not known yet */
 	uint64_t offset;
 	uint64_t host; /**< number of the running system; 0 = of a simulator */
 	pthread_t thread;
@@ -62,16 +62,16 @@ struct weft_capture {
 struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
 					 struct weft_capture_filter *filter, bool threaded, int *rc,
 					 char *why, size_t why_len);
-/** No lane shows frames to the capture any more. Writes the remaining records. */
+/** Write the remaining records and free the capture. No lane may show frames to it any more. */
 void weft_capture_destroy(struct weft_capture *c);
-/** Take the lock. The writer does not write more than one round of records before. */
+/** Take the lock. The writer gives way after the round of records that it is writing. */
 void weft_capture_lock(struct weft_capture *c);
 void weft_capture_unlock(struct weft_capture *c);
 /** Add a lane as another interface. @return NULL: no memory, or too many */
 struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap);
-/** Write the records of the rings. @return their number */
+/** Write a round of records, and remove closed sources. @return records; 0 = rings are empty */
 unsigned int weft_capture_drain(struct weft_capture *c);
-/** Flush the file, with statistics. */
+/** Write counters of devices and statistics, and flush the file. */
 void weft_capture_settle(struct weft_capture *c);
 /**
  * Begin the file again if it was removed, renamed or replaced.

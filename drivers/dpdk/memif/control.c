@@ -147,8 +147,8 @@ static void copy_farewells(struct weft_mconn *c, uint8_t *table)
 }
 
 /*
- * Both rings, then the buffers of both, then the farewells. The offset of a ring has 32 bits, and
- * so has that of the farewells.
+ * The region has both rings, then the buffers of both, then the farewells. Their offsets have 32
+ * bits, for which WEFT_MCONN_REGIONS_MAX is small enough.
  */
 static int make_memory(struct weft_mconn *c, unsigned int log2)
 {
@@ -401,7 +401,7 @@ static int server_take(struct weft_mconn *c, const struct weft_memif_message *m,
 
 /* ---- input ---------------------------------------------------------------------------------- */
 
-/* The peer's text, without bytes that a terminal would interpret. */
+/* Keep the peer's text in c->why, without bytes that a terminal would interpret. */
 static int take_disconnect(struct weft_mconn *c, const struct weft_memif_disconnect *d)
 {
 	char text[sizeof(d->text) + 1] = "";
@@ -415,7 +415,7 @@ static int take_disconnect(struct weft_mconn *c, const struct weft_memif_disconn
 	return -ECONNRESET;
 }
 
-/* @param fd  passed with it; -1 after it has been taken */
+/* @param fd  passed with the message; -1 after the connection has taken it */
 static int take_message(struct weft_mconn *c, const struct weft_memif_message *m, ssize_t n,
 			int *fd)
 {
@@ -437,7 +437,7 @@ int weft_mconn_input(struct weft_mconn *c)
 	int fd, rc = 0;
 	ssize_t n;
 
-	/* Each connection can add descriptors whose close() its peer delays: up to a bound. */
+	/* A peer may pass descriptors whose close() blocks: has_room() limits their number. */
 	while (rc == 0 && (c->state == WEFT_MCONN_UP || weft_foreign_fd_has_room())) {
 		n = weft_foreign_fd_recv(c->fd, &m, sizeof(m), &fd, 1);
 		if (n == -EAGAIN)
@@ -451,7 +451,7 @@ int weft_mconn_input(struct weft_mconn *c)
 
 /* ------------------------------------------------------------------ signals of an eventfd */
 
-#define REPORTS 64 /* of ended operations, taken at a time */
+#define REPORTS 64 /* most reports of ended operations that one call takes */
 
 void weft_mwake_open(struct weft_mwake *w)
 {
@@ -469,7 +469,7 @@ void weft_mwake_close(struct weft_mwake *w)
 	*w = (struct weft_mwake){.null = -1};
 }
 
-/* The peer may fill the counter between both calls. A full counter has woken the peer already. */
+/* write() may block if the peer fills the counter after poll(). A full counter is a signal, too. */
 static bool write_if_free(int event)
 {
 	struct pollfd p = {.fd = event, .events = POLLOUT};
@@ -514,7 +514,7 @@ static void set_size(struct weft_mring *r, unsigned int log2)
 }
 
 /*
- * The indices of a client's ring, which it counts from 0. On C2S all entries are the client's at
+ * The client counts the indices of its rings from 0. On C2S all entries are the client's at
  * first: it may fill up to one round beyond tail. On S2C it hands all entries over at first, so its
  * head is one round ahead of the frames that it has taken.
  */
@@ -592,8 +592,8 @@ void weft_mring_take_part(void)
 
 /*
  * The peer's sender reads the flag right after it has moved its index, without a barrier in
- * between. So the barrier is on all processors: either the sender sees the flag cleared, or this
- * end sees the index moved.
+ * between. So membarrier() makes one where the peer runs, if it called weft_mring_take_part().
+ * Either the sender sees the flag cleared, or this end sees the index moved.
  */
 int weft_mring_arm(struct weft_mring *r)
 {

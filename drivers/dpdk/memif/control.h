@@ -8,8 +8,9 @@
  * connection has one ring for each direction. A message that does not fit the state ends it. To
  * weft-switch a third ADD_RING names a table of farewells.
  *
- * All calls are the owner's; none waits. Everything from the peer is checked here: lengths and
- * types of messages, descriptors, the place of rings in their region, and what rings contain.
+ * Only the owner's thread makes these calls; none waits. Everything from the peer is checked here:
+ * lengths and types of messages, descriptors, the place of rings in their region, and what rings
+ * contain.
  */
 #ifndef WEFT_MEMIF_CONTROL_H
 #define WEFT_MEMIF_CONTROL_H
@@ -72,15 +73,15 @@ struct weft_mring {
 	struct weft_mring_shm *shm; /**< NULL = there is none */
 	const _Atomic uint16_t *peer;
 	_Atomic uint16_t *own;
-	/** entries of the ring between the indices and what they count: see weft_mring_make() */
+	/** added to the peer's index and to this end's: `size` or 0, see weft_mring_make() */
 	uint16_t add_peer, add_own;
 	uint16_t size, mask;
 	uint16_t next;  /**< the next entry for this end */
-	uint16_t ready; /**< number of entries from there on that belong to this end */
+	uint16_t ready; /**< number of entries from `next` on that belong to this end */
 	/** client: its buffers, in the order of the entries; NULL: this end is the server */
 	uint8_t *bufs;
 	uint32_t bsize;
-	const struct weft_mregion *regions; /**< server: those of the client */
+	const struct weft_mregion *regions; /**< server: the client's regions */
 	unsigned int num_regions;
 	int event; /**< eventfd that wakes the receiver; -1 = none */
 };
@@ -105,7 +106,7 @@ static inline size_t weft_mring_bytes(unsigned int log2)
 void weft_mring_make(struct weft_mring *r, const struct weft_mregion *region, size_t offset,
 		     size_t bufs, uint32_t bsize, unsigned int log2, bool sends);
 
-/** Client: the peer is ready. It may have reset both indices until now. */
+/** Client: begin with the ring. The server is ready, and may have reset both indices before. */
 void weft_mring_open(struct weft_mring *r);
 
 /**
@@ -121,11 +122,11 @@ void weft_mring_take_part(void);
 
 /**
  * Receiver: let the peer signal the eventfd.
- * @return 0; -EBUSY: there are frames, or the peer's index is invalid, and the peer signals nothing
+ * @return 0; -EBUSY: there are frames, or the peer's index is invalid; the ring is disarmed then
  */
 int weft_mring_arm(struct weft_mring *r);
 
-/** Receiver: it polls again. */
+/** Receiver: end weft_mring_arm(), as this end polls again. */
 static inline void weft_mring_disarm(struct weft_mring *r)
 {
 	/* relaxed: a signal too many is harmless */
@@ -148,14 +149,14 @@ static inline int weft_mring_poll(struct weft_mring *r)
 	return n;
 }
 
-/* relaxed in the functions below: weft_mring_poll() has ordered the accesses, and so will done() */
+/* relaxed in the functions below: weft_mring_poll() and weft_mring_done() order the accesses */
 
 static inline struct weft_mring_desc *weft_mring_desc(const struct weft_mring *r, unsigned int i)
 {
 	return &r->shm->desc[(r->next + i) & r->mask];
 }
 
-/** Bytes that a descriptor of the client names. */
+/** Server: the bytes that a descriptor of the client names; NULL: they exceed its region. */
 static inline struct weft_mring_buf weft_mring_foreign(const struct weft_mring *r, unsigned int i)
 {
 	const struct weft_mring_desc *d = weft_mring_desc(r, i);
@@ -200,7 +201,7 @@ static inline struct weft_mring_buf weft_mring_room(const struct weft_mring *r, 
 	return (struct weft_mring_buf){weft_mring_own(r, i), r->bsize, false};
 }
 
-/** Sender: the length of the frame that was written into the buffer of entry @p i. */
+/** Set the length of entry @p i, whose frame ends there. */
 static inline void weft_mring_fill(const struct weft_mring *r, unsigned int i, uint32_t len)
 {
 	struct weft_mring_desc *d = weft_mring_desc(r, i);
@@ -209,7 +210,7 @@ static inline void weft_mring_fill(const struct weft_mring *r, unsigned int i, u
 	atomic_store_explicit(&d->flags, 0, memory_order_relaxed);
 }
 
-/** The first @p n entries are the peer's. */
+/** Hand the first @p n ready entries over to the peer. */
 static inline void weft_mring_done(struct weft_mring *r, unsigned int n)
 {
 	r->next = (uint16_t)(r->next + n);
@@ -227,7 +228,7 @@ static inline void weft_mring_return(struct weft_mring *r, unsigned int n)
 	weft_mring_done(r, n);
 }
 
-/** Sender, after weft_mring_done(): is the receiver to be signalled? weft_mring_arm() fences. */
+/** Sender, after weft_mring_done(): must it signal the receiver? weft_mring_arm() has the fence. */
 static inline bool weft_mring_sleeps(const struct weft_mring *r)
 {
 	return !(atomic_load_explicit(&r->shm->flags, memory_order_relaxed) & WEFT_MRING_MASK_INT);
@@ -242,18 +243,18 @@ static inline bool weft_mring_sleeps(const struct weft_mring *r)
 
 #define WEFT_MEMIF_VERSION 0x0200u
 #define WEFT_MEMIF_SECRET 24u
-/** Flag of ADD_RING: the client sends. */
+/** Flag of ADD_RING: the client sends over this ring. */
 #define WEFT_MEMIF_RING_C2S 1u
 /** Index of ADD_RING for weft-switch: not a ring, but a table of farewells; without an eventfd. */
 #define WEFT_MEMIF_FAREWELLS 1u
 #define WEFT_MEMIF_LOG2_FAREWELLS 10u
 
 /**
- * The farewell of one connection: a frame that weft-switch forwards when the client's process has
- * ended. The client writes it; the switch reads a copy of it.
+ * The farewell of one connection of a lane: a frame that weft-switch forwards when the client's
+ * process has ended. The client writes it to its region, from which the switch then copies it.
  */
 struct weft_memif_farewell {
-	_Atomic uint32_t len; /**< of the frame; 0 = none, or it is being written */
+	_Atomic uint32_t len; /**< bytes of the frame; 0 = none, or it is being written */
 	uint8_t frame[124];
 };
 
@@ -316,20 +317,20 @@ static_assert(sizeof(struct weft_memif_message) == 128, "memif's messages");
 /** Compare secrets, in the same time for a wrong one and for the right one. */
 bool weft_memif_same_secret(const char a[WEFT_MEMIF_SECRET], const char b[WEFT_MEMIF_SECRET]);
 
-/** A write to any other file that a peer passes could block, or change that file. */
+/** @return @p fd is an eventfd. A write to another file of the peer could block, or change it. */
 bool weft_memif_is_eventfd(int fd);
 
 /* ------------------------------------------------------------------ connection */
 
-/** Bytes of all regions at most. Missing pages that this end touches are charged to its process. */
+/** Most bytes of a client's regions. Missing pages are charged to the process that touches them. */
 #define WEFT_MCONN_REGIONS_MAX (1ull << 30)
 
 struct weft_mconn_conf {
 	bool server;
 	uint32_t id;
 	uint32_t bsize;    /**< client: bytes of each buffer */
-	uint8_t log2_ring; /**< client: entries of a ring; server: at most */
-	char secret[24];   /**< of both ends; not terminated by a zero byte if it has 24 */
+	uint8_t log2_ring; /**< log2 of a ring's entries; a server accepts smaller rings, too */
+	char secret[24];   /**< the same at both ends; may have no zero byte */
 	/** client of weft-switch: the table whose copy each connection has; NULL = it has none */
 	const struct weft_memif_farewell *farewells;
 };
@@ -345,16 +346,16 @@ enum weft_mconn_state {
 
 struct weft_mconn {
 	const struct weft_mconn_conf *conf;
-	int epoll; /**< the owner's set; fd and rx.event leave it at the end */
+	int epoll; /**< the owner's set; the end of the connection removes fd and rx.event */
 	enum weft_mconn_state state;
 	int fd;
-	unsigned int step; /**< client: messages that the server has acknowledged */
-	int file;          /**< client: the region, until it is passed; -1 = none */
+	unsigned int step; /**< client: the message that was sent last, STEP_ in control.c */
+	int file;          /**< client: memfd of the region until it is sent; -1 = none */
 	unsigned int num_regions;
 	struct weft_mregion region[WEFT_MRING_REGIONS];
 	struct weft_mring rx, tx;
 	struct weft_memif_farewell *farewells; /**< client: the table in region 0; NULL = none */
-	char why[160];                         /**< the reason for which the connection ended */
+	char why[160];                         /**< the reason why the connection ended */
 };
 
 void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll);
@@ -374,13 +375,13 @@ int weft_mconn_input(struct weft_mconn *c);
 /** End a connection, if there is one. @p why, if not NULL, is sent to the peer, and kept. */
 void weft_mconn_end(struct weft_mconn *c, const char *why);
 
-/** Client: replace an entry of a table of farewells. @p len 0: it is free */
+/** Client: replace an entry of a table of farewells. @p len 0: the entry becomes free */
 void weft_memif_farewell_write(struct weft_memif_farewell *f, const uint8_t *frame, uint32_t len);
 
 /* ------------------------------------------------------------------ signals of an eventfd */
 
 /*
- * Signals of an eventfd that another process has open, too.
+ * The eventfd that is signalled is open in another process, too.
  *
  * O_NONBLOCK belongs to the open file, so the other process can remove it, and fill the counter. A
  * write() then blocks for good, also right after a poll(). The kernel's asynchronous I/O adds to

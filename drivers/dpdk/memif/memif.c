@@ -26,7 +26,7 @@
 #include "memif/memif.h"
 #include "port/claim.h"
 
-#define LOG2_RING 8u /* a ring of larger buffers does not fit the caches: doc/ports.md */
+#define LOG2_RING 8u /* the buffers of a larger ring do not fit the caches: doc/ports.md */
 #define BSIZE 9216u
 #define BSIZE_MIN 1536u
 #define JUMBO_FRAME 9014u
@@ -34,25 +34,26 @@
 
 /* Polls between two checks of the sockets of a connection. */
 #define LOOK_EVERY 16384u
-/* Polls between two reads of the clock without a connection, and us between two checks. */
+/* Without a connection: polls between two reads of the clock, and us between two checks. */
 #define IDLE_EVERY 16u
 #define IDLE_US 50u
-/* ms between two tries of a client. */
+/* ms between two tries of a client to connect. */
 #define RETRY_MS 100u
-/* ms after which a client that has no rings gives way to the next one. */
+/* ms after which a client whose handshake has not ended gives way to the next one. */
 #define HALF_OPEN_MS 2000u
 #define BACKLOG 64
 #define SWITCH_MS 100u /* ms for which an open waits for weft-switch */
 
 /*
- * Bytes of a burst of received frames. The engine frees a burst's buffers before the next one, so
- * the same few buffers are used again, and stay in the first-level cache.
+ * A burst of received frames ends once it has this number of bytes. The engine frees a burst's
+ * buffers before the next one. So the same few buffers are used again, and stay in the first-level
+ * cache.
  */
 #define BURST_BYTES 32768u
 
 /*
- * Bytes of the shortest frame in place. Its first bytes are copied before they are checked: all
- * headers up to that of the message.
+ * Least bytes of a frame that is read in place, in the ring. Its first IN_PLACE_HEAD bytes are
+ * copied before they are checked: all headers up to that of the message.
  */
 #define IN_PLACE_MIN 2048u
 #define IN_PLACE_HEAD 128u
@@ -76,7 +77,7 @@ static int watch(const struct weft_mport *p, int fd, uint32_t events)
 	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* A peer can wake this process and fill its rings: it must be root's or of the same user. */
+/* A peer can wake this process and fill rings: it must be root's or this user's, or `vouched`. */
 static bool is_trusted(struct weft_mport *p, int fd)
 {
 	struct ucred cred = {.uid = (uid_t)-1};
@@ -185,7 +186,10 @@ static void conn_up(struct weft_mport *p)
 	weft_debug("memif socket %s: connected", p->path);
 }
 
-/* Handle what has happened on the sockets. The end of a connection unmaps its rings. */
+/*
+ * Handle what has happened on the sockets. The end of a connection unmaps its rings, so nothing is
+ * handled while the owner reads frames in place.
+ */
 static void look(struct weft_mport *p)
 {
 	bool up = is_up(p);
@@ -216,7 +220,7 @@ static __rte_noinline void look_idle(struct weft_mport *p)
 	look(p);
 }
 
-/* @return whether there are rings */
+/* @return whether the connection is up */
 static inline bool poll_sockets(struct weft_mport *p)
 {
 	p->polls++;
@@ -232,8 +236,8 @@ static inline bool poll_sockets(struct weft_mport *p)
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 /*
- * Copies the frame that begins at entry @p first, with @p b, into @p m, which gets no bytes if the
- * frame is invalid. Each byte of the ring is read once; what follows checks the copy.
+ * Copy the frame that begins at entry @p first, whose buffer is @p b, into @p m. An invalid frame
+ * gives @p m no bytes. Each byte of the ring is read once; the engine checks the copy.
  * @return entries of the frame
  */
 static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int first,
@@ -258,7 +262,10 @@ static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int f
 	return i - first;
 }
 
-/* A long frame of one entry, if its owner accepts frames in place. */
+/*
+ * @return the frame stays in the ring: it is long, has one entry, and the owner reads in place.
+ * @param num  frames of the burst that stay already, of WEFT_MPORT_HELD at most
+ */
 static inline bool stays(const struct weft_mport *p, const struct weft_mring_buf *b, uint32_t num)
 {
 	return p->fp.rx_in_place && b->len >= IN_PLACE_MIN && b->len <= p->fp.frame_size &&
@@ -316,7 +323,7 @@ static uint16_t take_frames(struct weft_mport *p, struct rte_mbuf **pkts, uint16
 	return got;
 }
 
-/* The owner has read the frames of the last burst. */
+/* Return the entries of the last burst, as the owner has read its frames. */
 static __rte_noinline void return_held(struct weft_mport *p)
 {
 	weft_mring_return(&p->conn.rx, p->held);
@@ -376,7 +383,7 @@ static void wake_peer(struct weft_mport *p)
 			   strerror(errno));
 }
 
-/* @return entries that this end may fill, up to @p n if the peer has returned that number */
+/* @return entries to fill, or an error. Reads the peer's index if fewer than @p n are known. */
 static inline int room_for(struct weft_mring *r, uint16_t n)
 {
 	return r->ready >= n ? r->ready : weft_mring_poll(r);
@@ -442,7 +449,7 @@ static int memif_arm(struct weft_frame_port *fp, uint64_t *within)
 	p->armed = false;
 	look(p);
 	if (!is_up(p)) {
-		/* Messages of a peer wake the owner; a client without a server has to try. */
+		/* Messages of a peer wake the owner; without a server a client must try again. */
 		if (p->conn.fd < 0 && !p->conf.server)
 			*within = RTE_MIN(*within, RETRY_MS * UINT64_C(1000000));
 		return 0;
@@ -495,7 +502,7 @@ static void memif_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 			 p->path);
 }
 
-/* Entry 0 is none. */
+/* @return an entry that is free; 0 = none. Entry 0 is not used */
 static uint16_t free_farewell(struct weft_mport *p)
 {
 	const unsigned int num = (1u << WEFT_MEMIF_LOG2_FAREWELLS) - 1;
@@ -578,7 +585,7 @@ static const char *role(const struct weft_mport *p)
 	return p->conf.server ? "server" : "client";
 }
 
-/* One process has one end of a connection. */
+/* Claim this end, which no other process may have. */
 static int claim_end(struct weft_mport *p, char *why, size_t why_len)
 {
 	struct weft_claim_owner owner = {0};
@@ -603,7 +610,7 @@ static int claim_end(struct weft_mport *p, char *why, size_t why_len)
 	return 0;
 }
 
-/* Does a process listen at the path? Without one, a killed server has left the file. */
+/* @return no process listens at the path: a killed server has left the file */
 static bool is_dead(const struct sockaddr_un *un)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -25,7 +25,7 @@
 struct weft_mport_opts {
 	bool server;
 	uint32_t id;
-	uint8_t log2_ring;   /**< entries of a ring; 0 = the default */
+	uint8_t log2_ring;   /**< log2 of the entries of a ring; 0 = the default */
 	uint32_t bsize;      /**< bytes of a buffer; 0 = the default */
 	uint8_t mac[6];      /**< zeros = a random one */
 	uint16_t mtu;        /**< IP MTU; 0 = by bsize */
@@ -41,7 +41,7 @@ struct weft_mport_opts {
 	bool vouched;
 	bool network;     /**< the peer forwards frames to a network */
 	bool farewells;   /**< the peer forwards farewells when this process has ended */
-	const char *name; /**< of the lane's resource; NULL = the path */
+	const char *name; /**< name of the lane's resource; NULL = the path */
 };
 
 /**
@@ -72,7 +72,7 @@ struct weft_mport {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
 	bool armed, vouched;
-	/** entries of frames that the owner reads in place: the connection does not end before */
+	/** entries of a burst with frames in place; the next receive returns them; 0 = none */
 	unsigned int held;
 	uint32_t polls;
 	uint64_t look_tsc;  /**< without a connection: time of the next check of the sockets */
@@ -80,7 +80,7 @@ struct weft_mport {
 	uint64_t since_tsc; /**< time at which the present connection began */
 	struct weft_memif_stats stats;
 	struct weft_log_limit limit;
-	struct rte_mbuf rest[WEFT_MPORT_HELD]; /**< second segments of these frames */
+	struct rte_mbuf rest[WEFT_MPORT_HELD]; /**< second segments of frames in place */
 };
 
 static inline struct weft_mport *weft_mport_of(struct weft_frame_port *fp)
