@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomics. Operands, compares and results may each be in pieces of different lengths. A range that
- * is contiguous in all of them is one atomic of Weft. The operation ends with the last of these.
+ * is contiguous in all of them is one weft_atomic(), a part. The operation ends with the last part.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "provider/process.h"
 #include "provider/rma.h"
 
-/* The limit of one call in bytes; Weft has none. */
+/* The maximum bytes of one call's operands; weft_atomic() has no maximum. */
 #define SIZE_LIMIT (1u << 20)
 
 #define FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
@@ -24,7 +24,7 @@
 enum form { BASE = 1, FETCH = 2, COMPARE = 4 };
 
 static const struct {
-	unsigned int forms; /* the calls that support it */
+	unsigned int forms; /* bits of the calls that support it */
 	bool bits;          /* the operation is for integers only */
 	enum weft_atomic_op op;
 } ops[] = {
@@ -224,7 +224,10 @@ static uint32_t op_flags(const struct wfi_op *op, const struct post *p)
 	return flags;
 }
 
-/* Start all parts. @return 0, or a negative error: no part has been started */
+/*
+ * Start the parts. If a part cannot be started, those after it are not started either.
+ * @return 0; or the negative error of the first part. The completion reports errors of later parts
+ */
 static int start(struct wfi_op *op, const struct post *p, size_t total, struct weft_ep *ep,
 		 struct weft_rkey *rkey)
 {
@@ -262,7 +265,7 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 	return 0;
 }
 
-/* With FI_RMA_EVENT: what the target counts for this atomic, WFI_COUNT_*. */
+/* With FI_RMA_EVENT: the counters that the target increments for this atomic, WFI_COUNT_*. */
 static unsigned int counts(const struct post *p)
 {
 	if (p->op == FI_ATOMIC_READ)
@@ -305,7 +308,7 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 
 /*
  * The number of elements; 0: there is none, the arrays differ in it, or one has more than
- * WFI_IOV_MAX pieces. Above SIZE_LIMIT the number is not exact.
+ * WFI_IOV_MAX pieces. From SIZE_LIMIT on the number is not exact.
  */
 static size_t count_elements(const struct post *p)
 {

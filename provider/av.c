@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------------------ peers */
 
-/* Tests build a provider with another version. */
+/* A test builds the provider with another version (test/provider/meson.build). */
 #ifndef WFI_ADDR_VERSION
 #define WFI_ADDR_VERSION 2
 #endif
@@ -30,10 +30,10 @@ static const uint8_t magic[3] = {'W', 'e', 'f'};
 
 static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications reserve this size");
 
-/* All peers, by the ids of their workers, which are random. */
+/* All peers by the ids of their workers; the ids are random. */
 static struct weft_table peers;
 
-/* Recently used keys of one peer, by their low bits, which are random. */
+/* Remote keys of one peer by the low bits of the key. A key replaces one with equal low bits. */
 struct wfi_rkeys {
 	struct {
 		uint64_t key;
@@ -87,7 +87,7 @@ int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id)
 
 /* ------------------------------------------------------------------ the table */
 
-/* One more user. Locked. @return NULL without memory */
+/* Find or add the peer with this worker id, and count a user. Locked. @return NULL: no memory */
 static struct wfi_peer *get_peer(const struct wfi_addr *addr, uint64_t id)
 {
 	struct weft_table_node *node = weft_table_find(&peers, id);
@@ -144,7 +144,7 @@ int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey)
 	return 0;
 }
 
-/* One user less; the last one closes the connection. Locked. */
+/* Undo get_peer(). The last user closes the connection and frees the peer. Locked. */
 static void put_peer(struct wfi_peer *peer)
 {
 	if (--peer->refs > 0)
@@ -255,7 +255,7 @@ bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel
 	if (node) {
 		*addr = container_of(node, struct sender, by_id)->addr;
 	} else {
-		/* An address vector may have the process with another endpoint's number. */
+		/* An address vector may have another endpoint of the sender's process. */
 		node = weft_table_find(&peers, id);
 		if (!node)
 			return false;
@@ -370,7 +370,7 @@ int wfi_peer_connect_now(struct wfi_peer *peer)
 
 static size_t slot_of(const struct wfi_av *av, uint64_t id, uint16_t number)
 {
-	/* Ids are random, numbers small. */
+	/* Worker ids are random, but numbers of endpoints are small: the product spreads them. */
 	return (size_t)((id ^ (uint64_t)number * 0x9e3779b97f4a7c15u) & (av->hash_size - 1));
 }
 
@@ -453,7 +453,10 @@ static int grow(struct wfi_av *av, size_t want)
 	return rc;
 }
 
-/* Send the peer this process's address: now if it is connected, else as the first message. */
+/*
+ * Send this process's address to the peer: now over an existing connection, and as the first
+ * message over each later one.
+ */
 static void introduce_to(struct wfi_peer *peer)
 {
 	if (peer->introduce)
@@ -464,7 +467,7 @@ static void introduce_to(struct wfi_peer *peer)
 			"no memory: a peer does not get the address of this process\n");
 }
 
-/* Locked; released while an address by node and service is fetched. */
+/* Locked; the lock is released while the address for a node and service is fetched (name.h). */
 static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t *place)
 {
 	struct wfi_addr fetched;
@@ -512,7 +515,7 @@ static void report(struct wfi_av *av, int error, uint64_t data, void *context)
 /*
  * Copy the next address of an array. Texts follow one another, each behind the zero byte of the one
  * before, as for libfabric's shm.
- * @param[in,out] in  NULL: the text before has no end
+ * @param[in,out] in  NULL: the text before it has no zero byte
  */
 static bool next_address(uint32_t format, const char **in, struct wfi_addr *addr)
 {

@@ -17,8 +17,8 @@
 /* ------------------------------------------------------------------ peers */
 
 /*
- * Remote processes: their address, as fi_getname() returns it, and Weft's endpoint to each, which
- * all endpoints and address vectors of this process share.
+ * A peer is a remote process, known by the boot address of its worker. All endpoints and address
+ * vectors of this process share one connection to the peer, an endpoint of Weft.
  */
 
 #define WFI_BOOT_MAX 56
@@ -36,7 +36,7 @@ struct wfi_addr {
 
 /**
  * A bit of `length`: the endpoint has FI_SOURCE_ERR, so it reports addresses of senders that its
- * address vector lacks. Peers send it their address first.
+ * address vector lacks. So peers send their address to its process before messages (av.c).
  */
 #define WFI_ADDR_INTRODUCE 0x80u
 
@@ -44,12 +44,12 @@ struct wfi_rkeys;
 
 struct wfi_peer {
 	struct weft_table_node by_id;
-	uint64_t id;        /**< id of its worker */
-	unsigned int refs;  /**< number of entries of address vectors */
+	uint64_t id;        /**< id of the peer's worker */
+	unsigned int refs;  /**< number of entries of address vectors that have this peer */
 	int status;         /**< the error by which it has died, negative; 0: it has not died */
 	bool introduce;     /**< this process sends its address first over each connection */
 	struct weft_ep *ep; /**< the connection; NULL: there is none now */
-	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
+	struct wfi_rkeys *rkeys; /**< remote keys for `ep`; NULL: none has been used */
 	uint8_t length;
 	uint8_t boot[WFI_BOOT_MAX];
 };
@@ -86,7 +86,10 @@ static inline int wfi_peer_connect(struct wfi_peer *peer)
  */
 int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
-/* Weft's source channel of an endpoint: its number, and that of its receiver. */
+/*
+ * Weft's source channel of an endpoint: the low byte is the endpoint's number, and the high byte is
+ * `receiver` of its address.
+ */
 
 static inline uint16_t wfi_source_channel(uint16_t number, uint16_t receiver)
 {
@@ -99,12 +102,13 @@ static inline uint8_t wfi_source_number(uint16_t source_channel)
 }
 
 /**
- * An endpoint with FI_SOURCE_ERR is enabled: keep the addresses of processes that connect. Locked.
+ * From now on keep the addresses that senders introduce (av.c). Called when an endpoint with
+ * FI_SOURCE_ERR is enabled. Locked.
  * @return 0 or a negative error
  */
 int wfi_senders_listen(void);
 /**
- * The address of an endpoint that has sent a message. Locked.
+ * Get the address of an endpoint that has sent a message. Locked.
  * @param id              id of the sender's worker
  * @param source_channel  of the message
  * @return false: the address is not known
@@ -139,10 +143,10 @@ struct wfi_av {
 	struct wfi_eq *eq;  /**< FI_EVENT: insertions are reported to it */
 	unsigned int refs;  /**< number of endpoints that are bound to it */
 	bool events;        /**< FI_EVENT was requested */
-	size_t count, size; /**< end of the used entries; number of entries */
+	size_t count, size; /**< entries in use, removed ones included; allocated entries */
 	struct wfi_av_entry *entries;
 	size_t hash_size;
-	uint32_t *hash; /**< index + 1, by worker id and number; 0: free; UINT32_MAX: removed */
+	uint32_t *hash; /**< entry + 1, by worker id and number; 0: free; UINT32_MAX: removed */
 };
 
 int wfi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

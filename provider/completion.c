@@ -91,7 +91,7 @@ static inline ssize_t read_now(struct fid_cq *fid, void *buf, size_t count, fi_a
 	if (wfi_cq_empty(cq) || count == 0)
 		wfi_progress();
 	else
-		weft_worker_kick(wfi.worker); /* sends what wfi_op_polled() has held back */
+		weft_worker_kick(wfi.worker); /* sends frames that wait (wfi_op_polled()) */
 	if (wfi_cq_empty(cq)) {
 		n = -FI_EAGAIN;
 		yield = wfi_turn_is_over();

@@ -13,15 +13,17 @@
 /* ------------------------------------------------------------------ completion queues */
 
 /*
- * An operation that may end in a queue reserves its entry when it is posted. So a queue grows where
- * an error can still be returned, and never overruns.
+ * An operation reserves its entry of the queue when it is posted, where an error can still be
+ * returned. A buffer for several messages reserves the entry of the next message when one has
+ * arrived, and ends if that fails (op.c). A peer's write reserves its entry on arrival, and is not
+ * reported if that fails (rma.c).
  */
 
 /** The end of an operation. */
 struct wfi_completion {
 	struct fi_cq_tagged_entry entry; /**< each shorter format is a prefix of it */
 	fi_addr_t source;
-	size_t cut;     /**< errors: bytes that did not fit */
+	size_t cut;     /**< FI_ETRUNC: bytes that did not fit; else 0 */
 	int error;      /**< positive; 0: success */
 	int weft_error; /**< negative error of Weft or libfabric; 0: none, or FI_EADDRNOTAVAIL */
 	/** FI_EADDRNOTAVAIL: source in the domain's address format, by malloc(); else NULL */
@@ -47,7 +49,7 @@ struct wfi_cq {
 int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
-/** Double the number of entries. Locked. @return 0, or -FI_ENOMEM: no memory, or 2^26 entries */
+/** Double the number of entries. Locked. @return 0, or -FI_ENOMEM: also with 2^26 entries */
 int wfi_cq_grow(struct wfi_cq *cq);
 
 /** Reserve an entry. Locked. @return 0, or -FI_EAGAIN: the queue is full and cannot grow */
@@ -82,8 +84,9 @@ static inline bool wfi_cq_empty(const struct wfi_cq *cq)
 }
 
 /**
- * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the queue first; -FI_EINVAL: the
- * queue cannot be waited for; or another error
+ * Prepare the queue for a sleep of the application, for fi_trywait(). Locked.
+ * @return 0: it may sleep; -FI_EAGAIN: read the queue first; -FI_EINVAL: the queue was opened
+ * without a wait object; or another error
  */
 int wfi_cq_trywait(struct wfi_cq *cq);
 
@@ -92,7 +95,7 @@ int wfi_cq_trywait(struct wfi_cq *cq);
 struct wfi_cntr {
 	struct fid_cntr cntr;
 	struct wfi_domain *domain;
-	/** number of bindings: a memory region, or one kind of operation of an endpoint */
+	/** number of bindings: of memory regions, and of kinds of operations of endpoints */
 	unsigned int refs;
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
@@ -114,8 +117,9 @@ static inline void wfi_cntr_count(struct wfi_cntr *cntr, bool error)
 }
 
 /**
- * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the counter first; -FI_EINVAL: the
- * counter has no descriptor for the application; or another error
+ * Prepare the counter for a sleep of the application, for fi_trywait(). Locked.
+ * @return 0: it may sleep; -FI_EAGAIN: read the counter first; -FI_EINVAL: the counter was opened
+ * without a wait object; or another error
  */
 int wfi_cntr_trywait(struct wfi_cntr *cntr);
 
@@ -127,7 +131,7 @@ struct wfi_event;
 
 struct wfi_eq {
 	struct fid_eq eq;
-	unsigned int refs;       /**< number of address vectors and endpoints */
+	unsigned int refs;       /**< number of address vectors and endpoints bound to it */
 	unsigned int generation; /**< generation of the process that opened it */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
@@ -143,7 +147,8 @@ void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, 
 void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 
 /**
- * Locked, for fi_trywait(). @return 0: sleep; -FI_EAGAIN: read the queue first; or another error
+ * Prepare the queue for a sleep of the application, for fi_trywait(). Locked.
+ * @return 0: it may sleep; -FI_EAGAIN: read the queue first; or another error
  */
 int wfi_eq_trywait(struct wfi_eq *eq);
 

@@ -14,8 +14,9 @@
 
 #define MIN_MULTI_RECV 4096
 /*
- * The time that fi_close() waits for operations: until peers have received messages, and then, with
- * unmatched messages withdrawn, until all have ended.
+ * Maximum times that fi_close() waits for an endpoint's operations to end. After DELIVER_MS it
+ * withdraws messages that no receive has matched. Then it waits for CLOSE_MS, unless this is the
+ * last enabled endpoint of the process.
  */
 #define DELIVER_MS 1000
 #define CLOSE_MS 4000
@@ -24,7 +25,7 @@
 struct wfi_stx {
 	struct fid_stx stx;
 	struct wfi_domain *domain;
-	unsigned int refs; /* endpoints */
+	unsigned int refs; /* endpoints that are bound to it */
 };
 
 static struct wfi_ep *ep_of_fid(struct fid *fid)
@@ -169,7 +170,7 @@ static void unbind(struct wfi_ep *ep)
 
 /* ------------------------------------------------------------------ receives */
 
-/* Drop messages that have arrived and are not received; their sends count as delivered. */
+/* Drop messages that have arrived and are not received; their sends succeed. */
 static void drop_messages(const struct wfi_ep *ep)
 {
 	struct weft_op_params params = {.size = sizeof(params)};
@@ -192,7 +193,7 @@ static void end_operations(struct wfi_ep *ep)
 	drop_messages(ep);
 }
 
-/* Capabilities of receives: all endpoints of a shared context must have the same. */
+/* Capabilities of receives, which all enabled endpoints of a shared context have in common. */
 #define RECEIVE_CAPS                                                                   \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
 	 FI_SOURCE_ERR)
@@ -230,7 +231,10 @@ static int srx_join(struct wfi_ep *srx, const struct wfi_ep *ep)
 	return 0;
 }
 
-/* The completion queue is the endpoints': after the last one, receives end without a completion. */
+/*
+ * An endpoint of the shared context closes. Completions go to a queue of the endpoints, so with the
+ * last endpoint the context's receives end without a completion.
+ */
 static void srx_leave(struct wfi_ep *srx)
 {
 	if (--srx->enabled_users > 0)
@@ -241,7 +245,7 @@ static void srx_leave(struct wfi_ep *srx)
 
 /* ------------------------------------------------------------------ enabling, closing */
 
-/* Prepare for what peers send; there is a worker. @return 0 or a negative error */
+/* Prepare for messages and writes of peers. There is a worker. @return 0 or a negative error */
 static int start_receiving(struct wfi_ep *ep)
 {
 	uint16_t receiver = ep->number;
@@ -264,7 +268,7 @@ static int start_receiving(struct wfi_ep *ep)
 
 static void put_worker(void)
 {
-	if (wfi.endpoints == 1) /* keys must be destroyed before their worker */
+	if (wfi.endpoints == 1) /* remote keys must be destroyed before their worker */
 		wfi_peers_forget();
 	wfi_worker_put();
 }
@@ -283,7 +287,7 @@ static int own_address(const struct wfi_ep *ep, struct wfi_addr *own)
 	return 0;
 }
 
-/* A source address with a port: clients get the endpoint's address there. */
+/* If the source address has a port, send the endpoint's address to clients at that port. */
 static int start_serving(struct wfi_ep *ep)
 {
 	struct wfi_addr own;
@@ -336,7 +340,7 @@ static unsigned int busy(const struct wfi_ep *ep)
 }
 
 /*
- * Wait at most @p ms for operations, since the application may use their buffers afterwards.
+ * Wait at most @p ms for operations to end, since the application may use their buffers afterwards.
  * @return false: Weft still uses buffers
  */
 static bool wait_for_operations(const struct wfi_ep *ep, int ms)
@@ -352,7 +356,7 @@ static bool wait_for_operations(const struct wfi_ep *ep, int ms)
 	return true;
 }
 
-/* End an enabled endpoint. @return 0; -FI_EBUSY: it has ended in part, to be called again */
+/* Disable the endpoint. @return 0; -FI_EBUSY: operations still use buffers, to be called again */
 static int stop(struct wfi_ep *ep)
 {
 	bool ended;
@@ -490,7 +494,7 @@ static int no_shutdown(struct fid_ep *ep, uint64_t flags)
 }
 
 static struct fi_ops_cm cm_ops = {
-	/* Multicast groups are not supported; listen() and reject() are for passive endpoints. */
+	/* The size ends before join: no multicast. listen and reject are for passive endpoints. */
 	.size = offsetof(struct fi_ops_cm, join),
 	.setname = no_setname,
 	.getname = ep_getname,
@@ -605,7 +609,7 @@ static int srx_close(struct fid *fid)
 	return 0;
 }
 
-/* A shared context is usable when the first of its endpoints is enabled. */
+/* fi_enable() does nothing: a shared context is usable once one of its endpoints is enabled. */
 static int srx_control(struct fid *fid, int command, void *arg)
 {
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
@@ -664,7 +668,7 @@ static int check_key(const struct fi_info *info)
 	return rc;
 }
 
-/* What endpoints and shared receive contexts have in common. @return NULL: there is no memory */
+/* Create an endpoint or a shared receive context, without attributes. @return NULL: no memory */
 static struct wfi_ep *ep_new(struct wfi_domain *domain, size_t fclass, struct fi_ops *ops,
 			     void *context)
 {
@@ -700,13 +704,13 @@ int wfi_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 
 	if (!srx)
 		return -FI_ENOMEM;
-	srx->caps = FI_MSG | FI_TAGGED | FI_RECV; /* until its endpoints determine them */
+	srx->caps = FI_MSG | FI_TAGGED | FI_RECV; /* until an endpoint is enabled (srx_join()) */
 	srx->rx.op_flags = attr ? attr->op_flags : 0;
 	*out = &srx->ep;
 	return 0;
 }
 
-/* Reserve the port of a source address of fi_getinfo(). @return 0, also without such an address */
+/* Reserve the port of a source address. @return 0, also without a port; or a negative error */
 static int listen_at_source(const struct fi_info *info, struct wfi_name_server **server)
 {
 	struct wfi_addr name;

@@ -43,7 +43,7 @@ static void watch(void)
 	fork_error = -pthread_atfork(NULL, NULL, in_child);
 }
 
-/* Let a child of fork() detect, from now on, that it is one. @return 0, or a negative error */
+/* Call in_child() in children of fork() from now on. @return 0, or a negative error */
 static int watch_fork(void)
 {
 	pthread_once(&fork_once, watch);
@@ -120,7 +120,10 @@ static enum wfi_thread thread_of(const struct fi_info *info)
 								      : WFI_THREAD_WATCH;
 }
 
-/* Enable alone mode for a single domain with serialized calls and no WFI_THREAD_AUTO. */
+/*
+ * Enable alone mode (process.h) if this is the only domain, its application serializes its calls,
+ * and no WFI_THREAD_AUTO is used; else end that mode.
+ */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();
@@ -175,7 +178,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 		return rc;
 	}
 	domain->thread = thread_of(info);
-	/* Request alone mode before the thread starts: with threads the registration is slower. */
+	/* Alone mode first: with a second thread the registration for membarrier() is slower. */
 	stay_alone(domain, info);
 	rc = domain->thread == WFI_THREAD_NONE
 		     ? 0

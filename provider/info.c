@@ -21,7 +21,7 @@
 
 /* ------------------------------------------------------------------ checking the hints */
 
-/* The attribute that requests more than is offered; NULL: none. */
+/* @return the name of an attribute that requests more than is offered; NULL: none */
 static const char *tx_lacks(const struct fi_tx_attr *a)
 {
 	if (!a)
@@ -68,7 +68,7 @@ static uint64_t fenced_orders(const struct fi_info *hints)
 	return order & WFI_ORDER_FENCED;
 }
 
-/* The length up to which @p orders keep @p these: the maximum, or 0 if they keep none of these. */
+/* The message size up to which order is kept; 0 if @p orders contains none of @p these. */
 static size_t ordered(uint64_t orders, uint64_t these)
 {
 	return orders & these ? WFI_MAX_MSG_SIZE : 0;
@@ -110,7 +110,7 @@ static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 		       : NULL;
 }
 
-/* Attributes of later versions of libfabric. */
+/* Check attributes that libfabric has since 1.20. */
 static const char *later_lacks(const struct fi_domain_attr *a)
 {
 	const struct wfi_domain_attr_1_20 *later = wfi_version_domain_attr(a);
@@ -150,16 +150,16 @@ static bool wants_virtual_addresses(const struct fi_info *hints)
 
 /* ------------------------------------------------------------------ addresses of a request */
 
-/* In the provider's own format, whatever that of the request is. */
+/* The addresses of a request, in struct wfi_addr whatever their format in the request is. */
 struct addresses {
-	uint32_t format; /* of the hints: FI_FORMAT_UNSPEC or FI_ADDR_STR */
+	uint32_t format; /* addr_format of the hints: FI_FORMAT_UNSPEC or FI_ADDR_STR */
 	bool has_dest;
 	struct wfi_addr source, dest;
 };
 
 /*
- * An endpoint's address is created with the endpoint, so the source addresses accepted are those
- * that fi_getinfo() returned.
+ * Is this the placeholder that fi_getinfo() returns as source address? An endpoint gets its address
+ * when it is enabled.
  */
 static bool is_unmade(const struct wfi_addr *addr)
 {
@@ -239,7 +239,7 @@ static const char *caps_lack(uint64_t caps)
 		return "FI_HMEM: buffers must be in host memory, and hints without FI_HMEM";
 	if (more)
 		return fi_tostr(&more, FI_TYPE_CAPS);
-	/* libfabric's FI_FENCE also waits for earlier messages; a fence of Weft does not. */
+	/* libfabric's FI_FENCE also waits for earlier messages; weft_ep_fence() does not. */
 	if (caps & FI_FENCE && caps & (FI_MSG | FI_TAGGED))
 		return "FI_FENCE together with FI_MSG or FI_TAGGED";
 	if (caps & FI_RMA_EVENT && !(caps & WFI_CAPS_MEMORY))
@@ -296,8 +296,8 @@ int wfi_info_key(const struct fi_info *info, const uint8_t **key)
 /*
  * The requested capabilities, and those without cost. If none was requested, FI_SOURCE and
  * FI_DIRECTED_RECV are added. If no primary one was requested, all primary ones are added: with
- * FI_MR_BASIC all but remote memory, with FI_FENCE only remote memory. If no direction was
- * requested, all are added.
+ * FI_MR_BASIC all but remote memory, with FI_FENCE only remote memory. Messages without a requested
+ * direction get FI_SEND and FI_RECV; remote memory without one gets all four of WFI_CAPS_RMA.
  */
 static uint64_t caps_for(const struct fi_info *hints)
 {
@@ -325,8 +325,8 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *requested, ui
 				     FI_SOURCE_ERR | FI_REMOTE_READ | FI_REMOTE_WRITE |
 				     FI_RMA_EVENT | WFI_CAPS_DOMAIN);
 	/*
-	 * A completed send no longer uses its buffer. Whether the peer has the message is not
-	 * known, unless an operation requests that by its flags.
+	 * By default a send completes when its buffer is free. The peer may not have the message
+	 * yet, unless flags request a later completion.
 	 */
 	a->op_flags = requested && requested->op_flags ? requested->op_flags : FI_INJECT_COMPLETE;
 	a->msg_order = WFI_ORDER | orders;
@@ -369,7 +369,7 @@ static void fill_ep(struct fi_ep_attr *a, const struct fi_ep_attr *requested, ui
 	a->rx_ctx_cnt = requested ? contexts(requested->rx_ctx_cnt) : 1;
 }
 
-/* Before 1.5 the mode was no set of bits: 0 left the choice to the provider. */
+/* Before libfabric 1.5 mr_mode was an enum, whose value 0 left the choice to the provider. */
 static int mr_mode(uint32_t version, const struct fi_domain_attr *requested)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/info.h
- * What the provider offers: one place, used by fi_getinfo() and by the checks of calls.
+ * Capabilities, flags and limits that the provider offers, for fi_getinfo() and checks in calls.
  */
 #ifndef WFI_INFO_H
 #define WFI_INFO_H
@@ -11,15 +11,18 @@
 #define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 #define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
-/* Capabilities that do not depend on a direction of transfer. */
+/* Capabilities of domains: communication within a host and between hosts. */
 #define WFI_CAPS_DOMAIN (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define WFI_CAPS_MEMORY (FI_RMA | FI_ATOMIC)
 /*
- * Memory regions for peers: the provider chooses keys, and the memory must be mapped. Without
- * FI_MR_PROV_KEY the application chooses keys.
+ * The default mr_mode: the provider chooses keys of regions, and the memory must be mapped. If
+ * hints lack FI_MR_PROV_KEY, the application chooses keys.
  */
 #define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
-/* Names of old versions, deprecated in 2.x: virtual addresses; keys of the application. */
+/*
+ * Values of mr_mode, whose names 2.x deprecates. FI_MR_BASIC: peers use virtual addresses.
+ * FI_MR_SCALABLE: they use offsets, and the application chooses keys.
+ */
 #define WFI_MR_BASIC 1
 #define WFI_MR_SCALABLE 2
 #define WFI_CAPS_FREE (FI_MULTI_RECV | WFI_CAPS_DOMAIN)
@@ -63,7 +66,7 @@
 #define WFI_INJECT_MAX 16384
 #define WFI_CQ_DATA_SIZE 8
 #define WFI_MAX_MSG_SIZE (1ull << 40)
-/* The number of operations that is offered; the provider itself has no limit. */
+/* The maximum `size` of tx_attr and rx_attr. The provider does not limit operations to it. */
 #define WFI_QUEUE_SIZE 65536
 /* Every bit of a tag can be matched. */
 #define WFI_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull

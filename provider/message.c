@@ -22,7 +22,7 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 		.channel = wfi_channel(to->receiver, p->kind),
 		.source_channel = ep->source_channel,
 	};
-	/* By its request a send is withdrawn if the endpoint closes first. */
+	/* fi_cancel() and fi_close() of the endpoint cancel a send by its request. */
 	struct weft_request **req = op->inject ? NULL : &op->req;
 	size_t count;
 	void *buf;
@@ -72,9 +72,9 @@ static ssize_t send_post(struct fid_ep *fid, const struct wfi_post *p)
 /* ------------------------------------------------------------------ receiving */
 
 /*
- * Set where a receive or probe searches: its channel, and the endpoint that it names, if any. No
- * connection is needed. Locked.
- * @param[out] peer  the process of that endpoint, or NULL for any
+ * Set the channel and the source of a receive or probe. Without FI_DIRECTED_RECV the source @p from
+ * is ignored. No connection is needed. Locked.
+ * @param[out] peer  the process of the source; NULL: any
  * @return 0 or a negative error
  */
 static int recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
@@ -117,8 +117,8 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 	if (!multi)
 		return wfi_op_undo(op) == 0 ? rc : 0;
 	/*
-	 * A buffer for several messages may have received some: then a completion reports the
-	 * error.
+	 * A buffer for several messages may have received some. So a completion reports the error,
+	 * and the call returns 0.
 	 */
 	wfi_ops_end(peer, rc);
 	return 0;
@@ -355,11 +355,11 @@ static void keep(struct wfi_ep *ep, struct wfi_claim *claim, void *context,
 	LIST_INSERT_HEAD(&ep->claims, claim, entry);
 }
 
-/* The message that @p c describes was found: the operation succeeds. */
+/* Report success of a probe, or of a drop of a reserved message. @p c describes the message. */
 static void found(struct wfi_op *op, struct weft_completion *c)
 {
 	c->status = 0;
-	op->length = c->length; /* its full length, though nothing is received */
+	op->length = c->length; /* the message's, though nothing is received */
 	wfi_op_received(op, c);
 }
 
@@ -387,7 +387,7 @@ static int probe(const struct fi_msg_tagged *msg, struct wfi_peer *peer,
 	*dead = wfi_peer_connect(peer);
 	if (*dead >= 0)
 		return rc;
-	wfi_progress_all(); /* messages that it has sent may be in the lanes */
+	wfi_progress_all(); /* messages that the peer has sent may be in the lanes */
 	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, params, message, c);
 	if (rc != -ENOMSG)
 		*dead = 0;

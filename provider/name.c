@@ -21,22 +21,25 @@
 #include "provider/provider.h"
 
 #define FETCH_NS (5ull * WEFT_TCP_SECOND)
-/* A refused connect is repeated for this time, since the server may be about to start. */
+/* A refused connect is repeated for this time, since the server may start in the meantime. */
 #define REFUSED_NS (3ull * WEFT_TCP_SECOND)
 #define GREETING_LEN 8u
 
 static_assert(sizeof(WFI_NAME_GREETING) == GREETING_LEN + 1, "length of the greeting");
 static_assert(sizeof(WFI_NAME_SEALED) == GREETING_LEN + 1, "length of the greeting");
 
-/* Weak: a build that cannot seal has no such functions. It refuses job keys. */
+/* Weak: a build that cannot seal lacks this symbol. It refuses job keys. */
 #pragma weak weft_sealed_greeting
 
 /* ------------------------------------------------------------------ the address */
 
-/* In an address of fi_getname() the third byte of the magic differs. */
+/* The magic of addresses by node and service. That of fi_getname() has another third byte. */
 static const uint8_t magic[3] = {'W', 'e', 'n'};
 
-/* Only this process reads it, so the numbers have its byte order and its values of AF_*. */
+/*
+ * An address by node and service. Only the process that made it reads it, so its numbers have host
+ * byte order, and the values of AF_* are the host's.
+ */
 struct name {
 	uint8_t magic[3];
 	uint8_t pad;
@@ -96,7 +99,7 @@ bool wfi_name_make(const char *node, const char *service, bool source, bool nume
 
 /* Host and port, for the functions of base/tcp.h. */
 struct place {
-	char host[INET6_ADDRSTRLEN + 16]; /* with a zone */
+	char host[INET6_ADDRSTRLEN + 16]; /* numeric; IPv6 may have a zone, as fe80::1%eth0 */
 	uint16_t port;
 };
 
@@ -140,7 +143,7 @@ static size_t encode(const uint8_t *bytes, char *text)
 	return length;
 }
 
-/* One text for each address: bits behind the last byte must be 0. */
+/* Decode base64url. Missing bytes are 0; bits behind the last byte must be 0. */
 static bool decode(const char *text, size_t length, uint8_t bytes[FI_NAME_MAX])
 {
 	unsigned int bits = 0;
@@ -165,7 +168,7 @@ static bool decode(const char *text, size_t length, uint8_t bytes[FI_NAME_MAX])
 	return bits < 6 && (value & ((1u << bits) - 1)) == 0;
 }
 
-/* HOST:PORT or [HOST]:PORT, with a zero byte. */
+/* Read HOST:PORT or [HOST]:PORT, with a zero byte. Changes the text. IPv6 needs the brackets. */
 static bool read_place(char *text, bool resolve, void *addr)
 {
 	char *port = strrchr(text, ':'), *host = text;
@@ -320,7 +323,7 @@ static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
 
 	if (rc == 0)
 		rc = receive_address(c, fd, end);
-	if (rc == 0 || rc == -EACCES) /* fail_key() has written the sentence. */
+	if (rc == 0 || rc == -EACCES) /* fail_key() has written the error text */
 		return rc;
 	return weft_tcp_fail(c, rc,
 			     "%s port %u did not answer as an endpoint of Weft: check the port",
@@ -367,7 +370,7 @@ struct wfi_name_server {
 	uint8_t own[FI_NAME_MAX];
 };
 
-/* With the job key: the answer to a client's request. The server frees it. */
+/* Make the sealed answer to a client's request. The server frees it. @return 0 or an error */
 static int seal_own(const struct wfi_name_server *s, const uint8_t *request,
 		    struct weft_tcp_answer *answer)
 {
@@ -392,7 +395,7 @@ static int seal_own(const struct wfi_name_server *s, const uint8_t *request,
 	return 0;
 }
 
-/* A client with the job key. Refused, it gets the greeting only. */
+/* Answer a sealed request. A client that is refused gets the greeting only. */
 static void judge_request(const struct wfi_name_server *s, const uint8_t *request,
 			  struct weft_tcp_answer *answer)
 {
@@ -437,7 +440,7 @@ static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_an
 	return 0;
 }
 
-/* With a job key a refused client may be an attacker, or a rank without the key: a warning. */
+/* With a job key this is a warning: the client may be an attacker, or a rank without the key. */
 static void refused(void *arg, const char *client, const char *why, bool last)
 {
 	const struct wfi_name_server *s = arg;

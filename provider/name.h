@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/name.h
- * Addresses as text, and endpoints by node and service. For these fi_getinfo() makes an address
- * that contains an IP address and a TCP port. The process of an endpoint with such a source address
- * listens on that port, and sends clients the address that fi_getname() returns. When an
+ * Addresses as text, and addresses by node and service. For a node and service fi_getinfo() makes
+ * an address that contains an IP address and a TCP port. The process of an endpoint with such a
+ * source address listens on that port, and sends clients the address of fi_getname(). When an
  * application inserts an address with node and service into an address vector, the provider fetches
  * the address of fi_getname().
  *
@@ -60,7 +60,7 @@ int wfi_name_listen(const void *name, const uint8_t *job_key, struct wfi_name_se
  * the thread cannot be started
  */
 int wfi_name_serve(struct wfi_name_server *server, const void *own);
-/** End the thread, log the number of clients, and free the server. NULL is allowed. */
+/** End the thread, if any, log the numbers of clients, and free the server. NULL is allowed. */
 void wfi_name_close(struct wfi_name_server *server);
 
 /* ------------------------------------------------------------------ addresses as text */
@@ -71,14 +71,14 @@ void wfi_name_close(struct wfi_name_server *server);
  * in the base64url of RFC 4648 without padding.
  */
 
-/** Bytes of the longest text, with its zero byte: as much as Mercury reserves. */
+/** The maximum bytes of a text, with its zero byte; Mercury reserves this number. */
 #define WFI_TEXT_MAX 128
 
 /** Write an address as text. @return bytes, with the zero byte */
 size_t wfi_text_make(const void *addr, char text[WFI_TEXT_MAX]);
 /**
- * Read an address from text, which may have any contents. The result may be no address, either.
- * @param size     maximum number of bytes; the text ends before its zero byte, or there
+ * Read an address from text, which may have any contents. The result may be an invalid address.
+ * @param size     maximum bytes: the text ends at its zero byte, or after @p size bytes
  * @param resolve  HOST may be a name, whose resolution may take time
  * @param addr     gets FI_NAME_MAX bytes
  */

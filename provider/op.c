@@ -195,8 +195,8 @@ void wfi_op_sent(struct wfi_op *op, int status)
 }
 
 /*
- * The error of a receive, positive; 0: none. A receive that the application has not cancelled was
- * cancelled because its peer sends no more: the error is the reason of that. Locked.
+ * The error of a receive, positive; 0: none. If the application has not cancelled the receive,
+ * -ECANCELED comes from wfi_ops_end(): the error is then op->status, or FI_ECONNRESET. Locked.
  */
 static int op_error(const struct wfi_op *op, int status)
 {
@@ -207,7 +207,7 @@ static int op_error(const struct wfi_op *op, int status)
 	return wfi_errno(status);
 }
 
-/* Add an entry for the message to the queue. */
+/* Add an entry for the message, or for the error of its receive, to the completion queue. */
 static void op_message(struct wfi_op *op, const struct weft_completion *c, int error)
 {
 	struct wfi_completion *out;
@@ -260,7 +260,7 @@ uint32_t wfi_post_flags(const struct wfi_post *p)
 		flags |= WEFT_OP_F_IMM;
 	if (p->flags & FI_INJECT)
 		flags |= WEFT_OP_F_INJECT;
-	/* FI_MATCH_COMPLETE needs no flag: a message that is matched has been delivered. */
+	/* A message with FI_MATCH_COMPLETE needs no flag: weft_tag_send_sync() sends it. */
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
 	    (p->kind == FI_WRITE || !(p->flags & FI_MATCH_COMPLETE)))
 		flags |= WEFT_OP_F_DELIVERED;
@@ -347,12 +347,12 @@ static void multi_run(struct wfi_op *op, struct weft_completion *c)
 		rc = next_receive(op, c);
 		if (rc == WEFT_INPROGRESS)
 			return;
-		if (rc < 0) /* the error goes to the reserved completion */
+		if (rc < 0) /* the next round reports the error by the reserved completion */
 			c->status = rc;
 	}
 }
 
-/* A message has come, or an error. Locked. */
+/* A receive of the buffer has ended, with a message or an error. Locked. */
 static void multi_received(struct wfi_op *op, const struct weft_completion *c)
 {
 	struct weft_completion copy = *c;
@@ -379,7 +379,7 @@ int wfi_multi_post(struct wfi_op *op)
 	return rc < 0 ? rc : WEFT_INPROGRESS;
 }
 
-/* Cancel an operation that waits. Locked. @return was there one? */
+/* Cancel a buffer with this context that waits in the queue. Locked. @return was there one? */
 static bool multi_cancel(struct wfi_ep *ep, const void *context)
 {
 	struct weft_completion c = {.size = sizeof(c), .status = -ECANCELED};
@@ -403,7 +403,7 @@ void wfi_multi_close(struct wfi_ep *ep)
 
 	while ((op = STAILQ_FIRST(&ep->multi))) {
 		STAILQ_REMOVE_HEAD(&ep->multi, waiting);
-		if (!op->req) /* the first one has a receive, which is cancelled with all others */
+		if (!op->req) /* wfi_ops_close() cancels the receive of the first buffer */
 			wfi_op_drop(op);
 	}
 }
@@ -447,8 +447,8 @@ void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, 
 /* ------------------------------------------------------------------ cancelling */
 
 /*
- * An operation with a peer that is gone has ended without a message. While the application has not
- * read the error, it may cancel the operation: Mercury waits for FI_ECANCELED then.
+ * A send or receive has ended because its peer is gone. If the application cancels it before it has
+ * read the error, FI_ECANCELED replaces the error: Mercury waits for that.
  */
 static bool cancel_unread(struct wfi_cq *cq, const void *context)
 {
@@ -466,7 +466,7 @@ static bool cancel_unread(struct wfi_cq *cq, const void *context)
 	return false;
 }
 
-/* @p kind: FI_RECV or FI_SEND */
+/* Cancel a receive or send with this context. @param kind  FI_RECV or FI_SEND */
 static bool cancel_posted(const struct wfi_ep *ep, const void *context, uint64_t kind)
 {
 	struct wfi_op *op;
@@ -480,7 +480,7 @@ static bool cancel_posted(const struct wfi_ep *ep, const void *context, uint64_t
 			op->cancelled = true;
 			if (weft_request_cancel(op->req) == 0)
 				return true;
-			/* The operation is matched, and completes. */
+			/* The operation is matched or under way, and completes. */
 			op->cancelled = false;
 		}
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/op.h
- * Endpoints as their calls see them, operations from their post to their completion, and buffers
- * for several messages.
+ * Endpoints, operations from their post to their completion, and buffers for several messages.
  */
 #ifndef WFI_OP_H
 #define WFI_OP_H
@@ -23,10 +22,10 @@ struct wfi_claim;
 struct wfi_op;
 struct wfi_stx;
 
-/** One direction of an endpoint. */
+/** One direction of an endpoint: transmit or receive. */
 struct wfi_half {
 	struct wfi_cq *cq;
-	bool selective;    /**< only operations that request it are reported */
+	bool selective;    /**< success is reported with FI_COMPLETION only; errors always */
 	uint64_t op_flags; /**< default flags of calls without flags */
 };
 
@@ -36,21 +35,21 @@ struct wfi_ep {
 	struct wfi_domain *domain;
 	struct wfi_av *av;
 	struct wfi_eq *eq;
-	struct wfi_name_server *server; /**< sends its address to TCP clients (name.h); or NULL */
+	struct wfi_name_server *server; /**< sends the address to TCP clients (name.h); or NULL */
 	struct wfi_half tx, rx;
 	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;
 	uint16_t number;
-	uint16_t source_channel; /**< Weft's source channel of all messages that it sends (av.h) */
+	uint16_t source_channel; /**< Weft's source channel of its messages and writes (av.h) */
 	bool enabled;
 	bool directed;   /**< FI_DIRECTED_RECV */
 	bool source;     /**< FI_SOURCE */
 	bool source_err; /**< FI_SOURCE_ERR */
 	bool events;     /**< FI_RMA_EVENT: targets count its reads, writes and atomics */
-	bool ordered;    /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
+	bool ordered;    /**< a fence precedes each read, write and atomic (WFI_ORDER_FENCED) */
 	size_t inject_size;
 	size_t min_multi_recv;
-	/** buffers for several messages, of any process; the first one receives */
+	/** queue of FI_MULTI_RECV buffers for messages of any process; the first has a receive */
 	STAILQ_HEAD(, wfi_op) multi;
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
 	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
@@ -58,8 +57,8 @@ struct wfi_ep {
 	struct wfi_ep *srx; /**< shared receive context of this endpoint; NULL: none */
 	/** of a shared receive context: number of its endpoints, and of those that are enabled */
 	unsigned int users, enabled_users;
-	bool closing; /**< fi_close() has returned -FI_EBUSY: it keeps its number and the worker */
-	unsigned int busy; /**< while it closes: its operations whose buffers Weft still uses */
+	bool closing; /**< fi_close() has begun: it keeps its number and the worker until the end */
+	unsigned int busy; /**< while it closes: operations whose buffers Weft still uses */
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
@@ -67,7 +66,7 @@ static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
 	return container_of(ep, struct wfi_ep, ep);
 }
 
-/* Opening (ep.c); also of shared contexts: fi_stx_context(), fi_srx_context(). */
+/* fi_endpoint(), fi_stx_context() and fi_srx_context() (ep.c). */
 int wfi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
 int wfi_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
 		 void *context);
@@ -93,33 +92,34 @@ struct wfi_ep *wfi_ep_find(unsigned int number);
 
 struct wfi_op {
 	struct wfi_ep *ep;        /**< NULL: free, or its endpoint has been closed */
-	struct weft_request *req; /**< of a posted receive or a send; else NULL */
+	struct weft_request *req; /**< of a posted receive, or of a send that is not `inject` */
 	struct wfi_ep *closing; /**< its endpoint, which closes and counts it as busy; else NULL */
 	struct wfi_cq *cq;      /**< NULL: none */
 	struct wfi_cntr *cntr;  /**< NULL: none */
 	void *context;
 	void *buf;
-	size_t length;  /**< space of a receive; length of the message that a probe has found */
+	size_t length;  /**< bytes of a receive's buffer, or of a message that a probe has found */
 	uint64_t flags; /**< flags of the completion */
 	uint64_t tag, data;
-	bool report;    /**< success is reported, too */
+	bool report;    /**< success is reported in `cq`, not only errors */
 	bool cancelled; /**< the application has cancelled it */
-	bool inject;    /**< Weft has a copy of the data, and does not use the buffer */
+	bool inject;    /**< FI_INJECT: the sent data or operands have been copied */
 	bool multi;     /**< FI_MULTI_RECV: a buffer for several messages, one receive at a time */
 	struct weft_op_params params;
-	/** receives: from this process only; compared, never dereferenced */
+	/** receives: only messages of this process match; NULL: any. Never dereferenced */
 	struct wfi_peer *peer;
 	/** an atomic: operations of Weft that have not ended, and 1 while they are started */
 	unsigned int parts;
 	int status; /**< the first error of the parts; or the reason of wfi_ops_end() */
-	void *copy; /**< allocated copy of the operands of an atomic; NULL: none */
+	void *copy; /**< allocated copy of an atomic's operands and compares; NULL: none */
 	/** FI_RMA_EVENT, reads and atomics: what the target counts (rma.h); 0: nothing */
 	unsigned int counts;
 	fi_addr_t target;
 	uint64_t key;
 	STAILQ_ENTRY(wfi_op) waiting;
 	struct wfi_op *next;
-	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
+	/** Weft reads it until the operation has ended; of an injected atomic: small operands */
+	struct iovec iov[WFI_IOV_MAX];
 };
 
 extern const struct weft_datatype wfi_iov_type;
@@ -129,9 +129,9 @@ struct wfi_mr {
 	struct fid_mr mr;
 	struct wfi_domain *domain;
 	struct weft_mem *mem;
-	uint64_t key;            /**< Weft's key of the region */
-	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
-	LIST_ENTRY(wfi_mr) counted; /**< in the list of regions with such a counter */
+	uint64_t key;               /**< Weft's key of the region */
+	struct wfi_cntr *writes;    /**< FI_RMA_EVENT: counts peers' writes and atomics; or NULL */
+	LIST_ENTRY(wfi_mr) counted; /**< in the list of regions with a counter */
 };
 
 /** The registration of a descriptor; NULL for none. */
@@ -140,7 +140,7 @@ static inline struct weft_mem *wfi_mr_mem(void *desc)
 	return desc ? ((struct wfi_mr *)desc)->mem : NULL;
 }
 
-/** An operation with the arguments of its call: of any kind, and of any of its forms. */
+/** The arguments of a call that posts an operation, of any kind. */
 struct wfi_post {
 	uint64_t kind; /**< FI_TAGGED, FI_MSG, FI_READ or FI_WRITE; not used for atomics */
 	const struct iovec *iov;
@@ -161,7 +161,7 @@ struct wfi_post {
  */
 struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
 
-/** The arguments that most calls have. The caller adds the buffers, and arguments of one kind. */
+/** Set the arguments that most calls have. The caller adds buffers, a tag or a remote address. */
 static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t addr, void *context,
 					  uint64_t flags)
 {
@@ -211,7 +211,7 @@ static inline bool wfi_post_reported(const struct wfi_half *half, uint64_t flags
 
 /** wfi_post_length() of any number of buffers. */
 size_t wfi_post_lengths(const struct wfi_post *p);
-/** Bytes of the buffers. */
+/** @return bytes of all buffers together */
 static inline size_t wfi_post_length(const struct wfi_post *p)
 {
 	return p->count == 1 ? p->iov->iov_len : wfi_post_lengths(p);
@@ -307,7 +307,7 @@ void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, 
  * @return 0, or -EBUSY: a message has matched it, and completes it
  */
 int wfi_op_undo(struct wfi_op *op);
-/** Is there a posted receive from this process only? Locked. */
+/** Is there a posted receive that only messages of this process match? Locked. */
 bool wfi_ops_await(const struct wfi_peer *peer);
 /**
  * No more messages will come from this process: end the posted receives that accept only messages
@@ -317,13 +317,14 @@ bool wfi_ops_await(const struct wfi_peer *peer);
 void wfi_ops_end(const struct wfi_peer *peer, int status);
 
 /**
- * fi_cancel(): cancel one receive with this context that has not matched. Locked.
+ * fi_cancel(): cancel a receive or send with this context that is not matched. If it has ended
+ * because its peer is gone, and the error is unread, the error becomes FI_ECANCELED. Locked.
  * @return 0, or -FI_ENOENT: there is none
  */
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
 /**
- * The endpoint closes: cancel its receives, and report none of its operations. The others are
- * counted in ep->busy until they end. Locked.
+ * The endpoint closes: report none of its operations, and cancel its receives. Operations without
+ * FI_INJECT are counted in ep->busy until they end. Locked.
  */
 void wfi_ops_close(struct wfi_ep *ep);
 /** Withdraw sends of an endpoint that closes, which no receive of a peer has matched. Locked. */
@@ -337,13 +338,13 @@ void wfi_ops_forked(void);
 
 /*
  * FI_MULTI_RECV: a buffer for several messages, one behind the other. A buffer has one receive at a
- * time, for the rest of its space. Of an endpoint's buffers for messages of any process, the first
- * has such a receive, and the others wait until it is full. A buffer for messages of one process
- * does not wait.
+ * time, for the rest of its space. Of an endpoint's buffers for messages of any process, only the
+ * first has such a receive. The others wait until the application has the first one back. A buffer
+ * for messages of one process does not wait.
  */
 
 /**
- * Post an operation with buffer, source and params. Locked.
+ * Post a buffer for several messages; `buf`, `length` and `params` of @p op are set. Locked.
  * @return WEFT_INPROGRESS, also if messages have arrived; or Weft's error, negative
  */
 int wfi_multi_post(struct wfi_op *op);

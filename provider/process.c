@@ -33,17 +33,14 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/*
- * With the mutex: wait until a thread that took the lock by a store releases it. Afterwards threads
- * take the lock by the mutex only.
- */
+/* With the mutex: end alone mode, and wait until no thread holds the lock by a store. */
 static void exclude(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
 	/*
-	 * Acquire: if wfi_lock_shared() has set it to false, this thread sees `inside` of the
-	 * thread that called it, which may hold the lock by a store.
+	 * Acquire: if wfi_lock_shared() has set `alone` to false, this thread sees `inside`, which
+	 * is true while the caller of wfi_lock_shared() holds the lock by a store.
 	 */
 	if (atomic_load_explicit(&l->alone, memory_order_acquire)) {
 		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
@@ -111,10 +108,10 @@ void wfi_unlock_alone(void)
 	struct wfi_lock *l = &wfi_the_lock;
 
 	l->wanted = true;
-	/* With one thread the registration takes no time. */
+	/* In a process with one thread the registration does not wait. */
 	if (!l->registered && __libc_single_threaded)
 		l->registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-	/* While `has_thread` is set there is no second attempt: the mutex stays the lock. */
+	/* There is one attempt until the thread is joined; if it fails, the mutex is the lock. */
 	if (!l->registered && !has_thread)
 		has_thread = weft_thread_start("weft-register", register_process, NULL, NULL,
 					       &registrar) == 0;
@@ -122,7 +119,7 @@ void wfi_unlock_alone(void)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-/* The mutex is locked, and released here. */
+/* Release the mutex, which the caller has locked, and join the thread of register_process(). */
 static void unlock_and_join(void)
 {
 	pthread_t joined = registrar;
@@ -210,7 +207,10 @@ static int keep_key(const uint8_t *key)
 	return 0;
 }
 
-/* The context has been created: it has checked the key and WEFT_SEAL. @return 0 or an error */
+/*
+ * Keep the key by which frames are sealed, if they are. weft_context_create() has validated the key
+ * and WEFT_SEAL. @return 0 or a negative error
+ */
 static int keep_seal_key(const struct weft_config *config)
 {
 	char seal[16] = "", path[PATH_MAX] = "", why[512];
@@ -479,7 +479,7 @@ void wfi_wait_signal(struct wfi_wait *wait)
 
 	if (wait->event < 0)
 		return;
-	n = write(wait->event, &one, sizeof(one)); /* if it is full, it is readable already */
+	n = write(wait->event, &one, sizeof(one)); /* a full event is readable already */
 	(void)n;
 }
 
@@ -530,7 +530,7 @@ int wfi_wait_arm(struct wfi_wait *wait)
 {
 	int rc;
 
-	/* Other threads must be able to wake the sleeper. */
+	/* Alone mode ends: other threads must be able to take the lock and wake the sleeper. */
 	wfi_lock_shared();
 	if (take_signal(wait))
 		return -FI_EAGAIN;
@@ -611,7 +611,7 @@ int wfi_deadline_left(const struct wfi_deadline *deadline)
 
 /* ------------------------------------------------------------------ progress thread */
 
-/* Number of progress calls before other threads may take the lock. */
+/* The maximum progress calls of the thread before it releases the lock. */
 #define ROUNDS 64
 /* The worker's descriptor wakes the thread; this is a safety timeout. */
 #define SLEEP_MS 1000
@@ -623,19 +623,19 @@ static const struct timespec watch_interval = {.tv_nsec = 20000000};
 static const struct timespec watch_rest = {.tv_nsec = 500000};
 
 /*
- * Guards starting and stopping. Taken before the lock of the process, which the thread needs to
- * end.
+ * `lifetime` guards starting and stopping of the thread. It is taken before the lock of the
+ * process, which the thread needs to end.
  */
 static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
 static unsigned int users;
 static struct wfi_wait idle = WFI_WAIT_CLOSED;
-/* `stop` and `autos` are read without a lock: a change takes effect within one interval. */
+/* `stop` and `autos` are read without a lock: a change takes effect in the thread's next round. */
 static atomic_bool stop;
 static atomic_uint autos; /* users of the kind WFI_THREAD_AUTO */
 static struct timespec interval;
 
-/* @return has the application made a call since the last check? */
+/* @return has the application made a call that makes progress, since the last check? */
 static bool is_polled(void)
 {
 	static unsigned int seen;
@@ -648,9 +648,9 @@ static bool is_polled(void)
 }
 
 /*
- * Make progress for threads of the application that sleep, too: a completion wakes those that wait
- * for it. For the others this thread arms the worker before it sleeps, since the epoll sets of all
- * sleepers have the worker's descriptor. Locked. @return is there nothing to do?
+ * Make progress, also for threads of the application that sleep: a completion wakes those that wait
+ * for it. Before this thread sleeps, it arms the worker for itself and for the others, since all
+ * epoll sets have the worker's descriptor. Locked. @return is there nothing more to do?
  */
 static bool work(void)
 {
@@ -661,7 +661,7 @@ static bool work(void)
 	return more == 0;
 }
 
-/* Sleep for this time; a wake-up ends it. Not locked. */
+/* Sleep for this time, or until wfi_wait_signal(&idle). Not locked. */
 static void rest(const struct timespec *time)
 {
 	struct pollfd fd = {.fd = idle.event, .events = POLLIN};
@@ -716,7 +716,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Start the thread. @return 0, or a negative error: it does not run */
+/* Start the thread. @return 0, or a negative error: the thread does not run */
 static int first_user(unsigned int interval_us)
 {
 	int rc;

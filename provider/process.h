@@ -63,7 +63,7 @@ void wfi_unlock_alone(void);
 void wfi_lock_join(void);
 /**
  * wfi_lock_join() at the end of the process. A signal handler that calls exit() may interrupt a
- * call that has the lock and never continues. After 1 s without the lock the function returns.
+ * call that has the mutex and never continues. So the function waits for the mutex for 1 s at most.
  */
 void wfi_lock_join_at_exit(void);
 /** The part of wfi_lock() that takes the mutex. */
@@ -74,8 +74,8 @@ void wfi_lock_forked(void);
 static inline void wfi_lock_shared(void)
 {
 	/*
-	 * Release: a thread that reads this false also sees `inside`, which is set if this thread
-	 * took the lock by a store.
+	 * Release: a thread that reads `alone` as false also sees `inside`, which is true if this
+	 * thread took the lock by a store.
 	 */
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_release);
 	wfi_the_lock.wanted = false;
@@ -108,7 +108,7 @@ static inline void wfi_lock_release(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Release: a thread that waits for this store sees the changes. */
+	/* Release: a thread that waits until `inside` is false sees this thread's changes. */
 	if (__builtin_expect(l->by_store, 1))
 		atomic_store_explicit(&l->inside, false, memory_order_release);
 	else
@@ -120,19 +120,19 @@ static inline void wfi_lock_release(void)
 struct wfi_process {
 	/** number of armed struct wfi_wait, for which wfi_unlock() arms the worker */
 	unsigned int sleepers;
-	/** progress calls of the application, by which the progress thread detects polling */
+	/** number of progress calls of the application: how the thread detects polling */
 	atomic_uint progress_calls;
-	unsigned int empty_calls;        /**< consecutive calls without an event */
+	unsigned int empty_calls;        /**< consecutive progress calls without an event */
 	unsigned int domains, endpoints; /**< open domains; enabled endpoints */
-	bool serialized;                 /**< one domain, whose application serializes its calls */
+	bool serialized;                 /**< one domain with serialized calls (stay_alone()) */
 	unsigned int closing;            /**< connections whose close is under way */
 	struct wfi_options options;
 	struct weft_context *ctx;
-	/** job key that an application has given, of weft_secret_alloc(); NULL: none */
+	/** auth_key of the first domain, of weft_secret_alloc(); NULL: none */
 	uint8_t *key;
 	/**
-	 * key by which frames are sealed: the application's, or that of WEFT_JOB_KEY; of
-	 * weft_secret_alloc(), constant while there are domains; NULL: frames are plain
+	 * key by which frames are sealed: `key`, or else the key of WEFT_JOB_KEY; of
+	 * weft_secret_alloc(), constant while there are domains; NULL: frames are not sealed
 	 */
 	uint8_t *seal_key;
 	struct weft_worker *worker; /**< NULL without endpoints */
@@ -156,10 +156,10 @@ static inline void wfi_unlock(void)
 	wfi_lock_release();
 }
 
-/** Locked, in a loop that waits: release the lock for a moment, so that other threads get it. */
+/** Release the lock and take it again, so that other threads get it while the caller waits. */
 void wfi_yield(void);
 
-/** Locked, in calls of the application. @return number of events */
+/** Make progress once, in a call of the application. Locked. @return number of events */
 static inline unsigned int wfi_progress(void)
 {
 	unsigned int events = wfi.worker ? weft_worker_progress(wfi.worker) : 0;
@@ -187,7 +187,7 @@ static inline bool wfi_turn_is_over(void)
 	return true;
 }
 
-/** Progress until there are no more events. Bounded, since peers may keep sending. Locked. */
+/** Make progress until there are no more events, 10000 times at most. Locked. */
 static inline void wfi_progress_all(void)
 {
 	for (unsigned int i = 0; i < 10000 && wfi_progress() > 0; i++)
@@ -195,7 +195,7 @@ static inline void wfi_progress_all(void)
 }
 
 /**
- * One more domain. Locked.
+ * Count one more domain. The first one reads the variables and creates the context. Locked.
  * @param key  WFI_KEY_LEN bytes that the application has given, or NULL
  * @return 0; -FI_EINVAL: the process has another key, or a variable an invalid value; or another
  * negative libfabric error
@@ -206,20 +206,20 @@ int wfi_process_get(const uint8_t *key);
  * Locked.
  */
 bool wfi_process_has_key(const uint8_t *key);
-/** One domain less. The last one destroys the context. Locked. */
+/** Count one domain less. The last one destroys the context. Locked. */
 void wfi_process_put(void);
 
 /**
- * One more enabled endpoint. The first one creates the worker. Locked. @return 0, or a negative
- * libfabric error
+ * Count one more enabled endpoint. The first one creates the worker. Locked. @return 0, or a
+ * negative libfabric error
  */
 int wfi_worker_get(void);
 /**
- * One enabled endpoint less. The last one waits until messages are delivered, and destroys the
- * worker. The wait ends after 30 s without an event, or after 2 minutes. Locked.
+ * Count one enabled endpoint less. The last one waits until messages are delivered, and destroys
+ * the worker. The wait ends after 30 s without an event, or after 2 minutes. Locked.
  */
 void wfi_worker_put(void);
-/** Close a connection; what was sent over it is first delivered. Locked. */
+/** Close a connection after its messages are delivered. The call does not wait. Locked. */
 void wfi_connection_close(struct weft_ep *ep);
 
 /**
@@ -235,14 +235,14 @@ int wfi_errno(int status);
 
 /*
  * The progress thread, one for the process. At intervals it checks whether the application still
- * makes calls.
+ * makes calls that make progress.
  *
  * WFI_THREAD_AUTO, for FI_PROGRESS_AUTO: if the application has made none, the thread makes
  * progress, and sleeps on the worker's descriptor when there is nothing to do.
  *
  * WFI_THREAD_WATCH, for FI_PROGRESS_MANUAL: the same after a longer interval, with pauses. So a
  * message whose send is complete arrives even if a frame was held back or lost and the application
- * makes no further call.
+ * makes no further call. While threads of the application sleep, this thread does nothing.
  */
 enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
 
@@ -252,10 +252,10 @@ enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
  */
 struct wfi_domain {
 	struct fid_domain domain;
-	unsigned int refs;       /**< number of its objects */
-	enum wfi_thread thread;  /**< what it uses the progress thread for */
+	unsigned int refs;       /**< number of open objects in it */
+	enum wfi_thread thread;  /**< its use of the progress thread */
 	unsigned int generation; /**< generation of the process that opened it */
-	uint32_t api_version;    /**< version that the application has requested */
+	uint32_t api_version;    /**< libfabric's version that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */
 	uint8_t number;          /**< with app_keys: the domain's number in endpoints' addresses */
 	uint32_t addr_format;    /**< of its addresses: FI_FORMAT_UNSPEC or FI_ADDR_STR */
@@ -279,9 +279,9 @@ static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
 /* ------------------------------------------------------------------ sleeping */
 
 /*
- * Sleeping until the worker has events, or until a call of another thread has processed them: a
- * descriptor that is readable then. There is one for each completion queue, counter and event queue
- * on which threads may wait, and one for the progress thread.
+ * A struct wfi_wait has a descriptor that becomes readable when the worker has events, or when a
+ * call of another thread has processed them. There is one for each completion queue, counter and
+ * event queue on which threads may wait, and one for the progress thread.
  *
  * A thread that sleeps has armed the worker, and any call on the worker, by any thread, disarms it.
  * So such a call arms it again (wfi_unlock()), and wakes sleepers if that is not possible. If it
@@ -293,14 +293,14 @@ struct wfi_wait {
 	int event;
 	unsigned int worker; /**< number of the worker whose descriptor is in the set; 0: none */
 	bool armed;
-	bool shy;              /**< any call of the application wakes it: the progress thread's */
+	bool shy;              /**< the progress thread's: each wfi_unlock() wakes it */
 	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
 	/**
-	 * Calls until it is woken and disarmed: an application that has returned from its own
-	 * poll() leaves it armed, and every call arms the worker for no thread.
+	 * How often wfi_unlock() arms the worker for it, before it is woken and disarmed: an
+	 * application that has returned from its own poll() leaves it armed without a sleeper.
 	 */
 	unsigned int rearms;
-	LIST_ENTRY(wfi_wait) entry; /**< in the list of armed ones */
+	LIST_ENTRY(wfi_wait) entry; /**< in the list of armed waits */
 };
 
 #define WFI_WAIT_CLOSED                  \
@@ -313,14 +313,14 @@ int wfi_wait_open(struct wfi_wait *wait);
 void wfi_wait_close(struct wfi_wait *wait);
 
 /**
- * Prepare to sleep. Locked, after a check that nothing that the caller waits for is there.
+ * Prepare to sleep. Locked; the caller has checked that nothing that it waits for is there.
  * @return 0: unlock by wfi_unlock_armed() and sleep; -FI_EAGAIN: make progress and poll again; or
  * another error
  */
 int wfi_wait_arm(struct wfi_wait *wait);
 /** Unlock, and neither arm the worker nor wake sleepers. */
 void wfi_unlock_armed(void);
-/** Wake threads that sleep on it; any thread may call it. No effect if it is not open. */
+/** Wake threads that sleep on @p wait, if it is open. Any thread may call it. */
 void wfi_wait_signal(struct wfi_wait *wait);
 /**
  * Sleep at most @p timeout ms; negative: without limit. The caller has the lock, which is released
@@ -332,28 +332,29 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 /** In a child of fork(): no thread sleeps. */
 void wfi_wait_forked(void);
 
-/* The end of a wait. wfi_deadline() takes the time until then, in ms; negative: never. */
+/* The time at which a wait ends. wfi_deadline() takes ms from now on; negative: never. */
 struct wfi_deadline {
 	bool never;
 	uint64_t at; /**< ms of CLOCK_MONOTONIC */
 };
 
 struct wfi_deadline wfi_deadline(int timeout);
-/** @return remaining ms; 0: it is over; -1: never */
+/** @return remaining ms; 0: the deadline has passed; -1: there is none */
 int wfi_deadline_left(const struct wfi_deadline *deadline);
 
 /* ------------------------------------------------------------------ progress thread */
 
 /**
- * One more user of the progress thread; the lock of the process must not be held.
- * @param interval_us  interval of the checks of WFI_THREAD_AUTO; that of the first user is valid
+ * Add a user of the progress thread. The first one starts it. The caller must not hold the lock of
+ * the process.
+ * @param interval_us  us between checks of WFI_THREAD_AUTO; that of the first user is valid
  * @return 0 or a negative error
  */
 int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us);
-/** In a child of fork(): there is no such thread. */
+/** In a child of fork(): the progress thread does not run and has no users. */
 void wfi_thread_forked(void);
 /**
- * One user less, of the @p kind of its start. The last one ends the thread, and waits for its end.
+ * Remove a user, with the @p kind of its start. The last one ends the thread, and waits for it.
  * The caller must not hold the lock of the process.
  */
 void wfi_thread_stop(enum wfi_thread kind);

@@ -76,7 +76,7 @@ const struct wfi_domain_attr_1_20 *wfi_version_domain_attr(const struct fi_domai
 
 /* ------------------------------------------------------------------ the job */
 
-/* Variables of Open MPI and PRRTE, Hydra, Slurm; ranks have them and launchers do not. */
+/* Variables that launchers set for ranks only: of Open MPI and PRRTE, of Hydra, and of Slurm. */
 static const char *const local_names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
 static const char slurm_task[] = "SLURM_PROCID";
 
@@ -101,7 +101,7 @@ static long job_number(const char *const *names)
 	return n;
 }
 
-/* True also for a process without a job. */
+/* Has this process rank 0? True also for a process without a job. */
 static bool is_first_rank(void)
 {
 	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
@@ -127,7 +127,10 @@ static bool is_on_one_host(void)
 	       number_of(getenv("SLURM_NNODES")) == 1;
 }
 
-/* "4(x2),3": 4 tasks on the first host and on the second, 3 on the third. */
+/*
+ * @return number of tasks on @p host, from 0; 0: unknown. "4(x2),3": 4 tasks on the first host and
+ * on the second, 3 on the third.
+ */
 static long slurm_ranks(const char *text, long host)
 {
 	long tasks, hosts;
@@ -223,7 +226,7 @@ static long cpus_for_ranks(void)
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t cpus;
 
-	/* In a container of its own a rank cannot find its launcher. */
+	/* A rank in a container of its own cannot find its launcher: then all CPUs count. */
 	if (pid && sched_getaffinity(pid, sizeof(cpus), &cpus) == 0)
 		n = CPU_COUNT(&cpus);
 	return given > 0 && given < n ? given : n;
@@ -443,7 +446,7 @@ int wfi_options_read(struct wfi_options *o)
 
 /* ------------------------------------------------------------------ Weft's variables */
 
-/* A default of the provider: the user's environment and files have priority. */
+/* Set a default of the provider. The user's environment and files have priority. */
 static int set_default(struct weft_config *config, const char *name, const char *value)
 {
 	char origin[16];
@@ -494,7 +497,7 @@ int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
 		rc = set_default(config, "WEFT_CONNECT_TIMEOUT", "3600s");
 	/*
 	 * RDMA devices execute few of the atomics that the provider offers, and the offer must not
-	 * depend on this variable.
+	 * depend on WEFT_ATOMIC_MODE.
 	 */
 	if (rc == 0)
 		rc = weft_config_modify(config, "WEFT_ATOMIC_MODE", "cpu");

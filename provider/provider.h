@@ -59,7 +59,7 @@
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 #endif
 
-/** The maximum number of pieces of a buffer, in all operations. */
+/** The maximum number of struct iovec or fi_ioc that a call passes for one buffer. */
 #define WFI_IOV_MAX 16
 
 /** Bytes of libfabric's authorization key, which is Weft's job key (doc/sealing.md). */
@@ -132,7 +132,7 @@ struct wfi_options {
 	/** WEFT_LANES and WEFT_EAL_ARGS of the launcher, for hosts without them; NULL: not set */
 	const char *job_lanes, *job_eal_args;
 	enum wfi_progress_choice progress;
-	/** FI_PROGRESS_AUTO: interval at which the thread checks whether the application polls */
+	/** FI_PROGRESS_AUTO: interval in us of the checks whether the application polls */
 	unsigned int interval_us;
 	/** calls in a row without an event, after which a rank yields its core; UINT_MAX: never */
 	unsigned int yield_after;

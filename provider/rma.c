@@ -11,13 +11,13 @@
 #include "provider/op.h"
 #include "provider/process.h"
 
-/* The time, in ms, for which closing makes progress for operations that still use the memory. */
+/* The maximum time, in ms, that fi_close() of a region waits for operations that use its memory. */
 #define CLOSE_MS 1000
 
 #define READ_FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
 #define WRITE_FLAGS (READ_FLAGS | FI_REMOTE_CQ_DATA)
 
-/* The id of active messages: a read or an atomic has been executed. */
+/* The id of active messages that notify the target of an executed read or atomic. */
 #define AM_EXECUTED 0
 
 /* ------------------------------------------------------------------ memory regions */
@@ -41,7 +41,7 @@ static uint64_t region_key(uint8_t domain, uint64_t key)
 /* Regions with a counter; few, so that a search of all of them is short. */
 static LIST_HEAD(, wfi_mr) counted_regions = LIST_HEAD_INITIALIZER(counted_regions);
 
-/* A peer has changed the region with Weft's @p key: count that at its counter, if any. Locked. */
+/* A peer has changed the region with Weft's @p key: increment its counter, if any. Locked. */
 static void region_written(uint64_t key)
 {
 	struct wfi_mr *mr;
@@ -77,7 +77,7 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 			 container_of(bfid, struct wfi_cntr, cntr.fid));
 }
 
-/* A region is usable from its registration on, whatever is bound to it later. */
+/* fi_mr_enable() does nothing: a region is usable from its registration on. */
 static int mr_control(struct fid *fid, int command, void *arg)
 {
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS;

@@ -25,7 +25,7 @@ void wfi_mrs_forked(void);
 extern struct fi_ops_rma wfi_rma_ops;
 
 /*
- * FI_RMA_EVENT: targets count the operations of such an endpoint. Each write notifies its target,
+ * Targets count the operations of an endpoint with FI_RMA_EVENT. Each write notifies its target,
  * which gets the notification when it has all bytes. Reads and atomics cannot notify: the initiator
  * sends an active message when they have been executed.
  */
@@ -39,7 +39,10 @@ extern struct fi_ops_rma wfi_rma_ops;
  */
 void wfi_rma_executed(const struct wfi_op *op);
 
-/** Set Weft's handlers of peers' operations for an endpoint. Locked. @return 0, or an error */
+/**
+ * Set the worker's handlers of peers' writes, and with FI_RMA_EVENT of their reads and atomics.
+ * Locked. @return 0, or a negative libfabric error
+ */
 int wfi_rma_listen(const struct wfi_ep *ep);
 
 /**
@@ -50,8 +53,8 @@ uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
 /**
  * Get the connection and the key for an operation on memory of the process at @p addr. With
- * FI_FENCE, or if the endpoint is ordered, set a fence first. The key is valid as long as one of
- * wfi_peer_rkey(). Locked. @return 0, or a negative libfabric error
+ * FI_FENCE, or if the endpoint is ordered, call weft_ep_fence(). The key is valid until the next
+ * wfi_peer_rkey(), or until the connection ends. Locked. @return 0, or a negative libfabric error
  */
 int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
 		   struct weft_ep **to, struct weft_rkey **rkey);
