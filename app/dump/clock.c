@@ -118,7 +118,7 @@ static void survey_frame(struct survey *s, const struct dump_file *file,
 	struct survey_file *f = &s->file[frame->file];
 	struct survey_port *p = &f->port[frame->iface];
 
-	/* A file with sections of several systems has no clock of one of them. */
+	/* A file with sections of several hosts has no number of a host. */
 	if (p->frames == 0 && f->lane_frames == 0)
 		f->host = file->host;
 	else if (f->host != file->host)
@@ -238,8 +238,9 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
  * same delay in both directions. Minima of stretches of time give the drift, where captures last
  * for a second or more, and where the stretches agree.
  *
- * Time stamps that no frame contradicts are not corrected: no frame arrives before it was sent. So
- * two processes of one host, or two hosts with one clock, show the delays of both directions.
+ * Time stamps are not corrected if no frame arrives before it was sent, and the least delays both
+ * ways add up to at most EQUAL_NS. So two processes of one host, or two hosts with one clock, show
+ * the delays of both directions.
  *
  * Processes of one host have one clock: its number in both files, or records of lanes through
  * shared memory, show that two captures are of one host. A copy of a virtual machine has the number
@@ -248,7 +249,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
  * A flight recorder has the time at which a progress call began, which polled up to CALL_NS later.
  *
  * Frames are sampled by a hash, so all captures have the same samples. Memory is bounded: when
- * there are too many samples, every second one is dropped.
+ * there are too many samples, about half of them are dropped.
  */
 
 #define SAMPLES (1u << 17)
@@ -469,7 +470,7 @@ static int stations(struct survey *survey, struct sightings *all)
 
 /* ---- two clocks ----------------------------------------------------------------------------- */
 
-/* Least differences in both directions, for each stretch of time. */
+/* The least differences of a stretch of time, in each direction, ns. */
 struct stretch {
 	int64_t least[2];
 	bool has[2];
@@ -490,8 +491,8 @@ static void least(struct stretch *s, unsigned int dir, int64_t d)
 }
 
 /*
- * The last frames of a flight recorder's lane may be of a progress call that had not ended when the
- * file was written. So a pause in it is not marked.
+ * Is this one of the last frames of a flight recorder's lane? Their progress call may not have
+ * ended when the file was written, so a pause in it is not marked.
  */
 static bool is_open(const struct survey *survey, const struct sighting *in)
 {
@@ -588,8 +589,8 @@ static bool contradict(const struct two *two, int64_t early)
 }
 
 /*
- * Are the clocks equal? Without a correction, frames of both directions arrive after they were
- * sent, and the least delays of both together are at most EQUAL_NS.
+ * Are the clocks equal? Without a correction, no frame arrives more than `early` before it was
+ * sent, and the least delays of both directions add up to at most EQUAL_NS.
  */
 static bool are_equal(const struct two *two)
 {
@@ -611,7 +612,7 @@ static int64_t at_begin(const struct two *two, double drift)
 	return (int64_t)found[n / 2];
 }
 
-/* @return whether frames connect the two */
+/* @return whether one capture has a frame as sent that the other one has as received */
 static bool compare(const struct sightings *all, const struct survey *survey, uint8_t a, uint8_t b,
 		    struct trace_clock *clock)
 {

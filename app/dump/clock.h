@@ -52,7 +52,7 @@ struct survey_file {
 	struct survey_port port[DUMP_IFACES];
 	uint64_t host;          /**< number of the running system; 0 = not known */
 	bool broken_off;        /**< Weft wrote it, and has not closed it */
-	bool recorder;          /**< it has the last frames, of a flight recorder */
+	bool recorder;          /**< a flight recorder's file, which has the last frames */
 	char comment[400];      /**< the comment of the section: the flight recorder's reason */
 	struct history history; /**< its times are of the file's clock */
 };
@@ -75,7 +75,7 @@ struct trace_clock {
 	uint64_t at;        /**< a time by this capture's clock */
 	double drift;       /**< ns by which the offset grows in each ns */
 	double drift_error; /**< half the distance of the quartiles of measured drifts */
-	bool equal;         /**< no frame contradicts that both clocks are equal: offset is 0 */
+	bool equal;         /**< one clock, by the frames or by the host's number: offset is 0 */
 };
 
 /** Reads the captures once. @return APP_OK, or an exit code after an error message */

@@ -513,7 +513,10 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 		set_wrong(v, why);
 }
 
-/* Correct lengths and checksums of the headers before a lane frame that has become shorter. */
+/*
+ * Correct the lengths in the headers before a lane frame that has become shorter. The IPv4 header
+ * gets its checksum, and UDP over IPv4 none. That of UDP over IPv6 stays, and is wrong.
+ */
 static void shorten(uint8_t *frame, uint32_t outer, uint16_t by, bool six)
 {
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(frame + outer) - 1;

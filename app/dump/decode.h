@@ -44,7 +44,7 @@ struct dump_view {
 	struct dump_address src, dst; /**< of IP, else of Ethernet; of a record none */
 	uint16_t src_port, dst_port;  /**< 0 without UDP */
 	uint8_t ecn;                  /**< ECN bits of the IP header */
-	/** DUMP_LANE, and DUMP_WRONG with a complete header; else NULL */
+	/** lane header, or of a record `made`; NULL = there is none of our magic and version */
 	const struct weft_frame_hdr *hdr;
 	uint16_t flags;
 	uint32_t length; /**< length of the lane frame, according to its header */
@@ -107,7 +107,7 @@ bool dump_msg_next(const struct dump_view *view, uint32_t *at, struct dump_msg *
 /** Check a message against doc/wire.md. @return NULL = correct, or the error, in static storage */
 const char *dump_msg_wrong(const struct dump_msg *msg);
 
-/** Does the header of its message differ from that of any other message? */
+/** Does the header of the record's message differ from that of any other message? */
 bool dump_record_is_unique(const struct dump_view *v);
 
 #endif /* DUMP_DECODE_H */

@@ -166,7 +166,7 @@ static void halve(struct trace_floors *s)
 void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent, int64_t delay,
 		     uint64_t proved, uint32_t load)
 {
-	/* Behind more than two frames of its own, a frame proves nothing about the path. */
+	/* Behind OWN_FREE bytes of its own flow, a frame proves nothing about the path. */
 	int64_t longer = load < OWN_FREE ? (int64_t)proved - (int64_t)load * OWN_NS : 0;
 	uint64_t at = sent > t->begin ? sent - t->begin : 0;
 	struct trace_floors *s = f->floors;
@@ -426,7 +426,10 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
 #define PROVED_OTHERS 4u /* fast slots of other lanes, at least; and this multiple of slow ones */
 #define LIMITS 9u        /* delays between fast and slow that are tried, each twice the last */
 
-/* Is @p g between the hosts of @p f? With @p same, at the same ports; else at another receiver. */
+/*
+ * Is @p g between the hosts of @p f? With @p same, at the same ports; else at another interface of
+ * the receiver.
+ */
 static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g, bool same)
 {
 	return same ? trace_same_ports(f, g)

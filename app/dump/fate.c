@@ -30,7 +30,7 @@ struct pending {
 	uint64_t within;  /* the frame left at most this after `out`, ns */
 	uint32_t flow, len, crc, next, order, bucket;
 	struct trace_port at;    /* interface at which it came first */
-	uint8_t path, outs, ins; /* times seen: probes that are sent at the same time are equal */
+	uint8_t path, outs, ins; /* outs, ins: times seen; equal probes are one entry */
 	bool repeated;           /* DATA came twice at `at`: the network has duplicated it */
 	bool data, bye, changed, whole, late, far;
 	bool acked; /* its receiver has acknowledged it, and it was sent only once */
@@ -155,7 +155,7 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 		(struct trace_sample){e->out, (int64_t)(e->in - e->out), e->len, load};
 }
 
-/* The silence of its receiver that began before the frame could be there, or NULL. */
+/* The silence of the receiver at the time when the frame could be there, or NULL. */
 static const struct trace_gap *silence_of(const struct trace *t, const struct trace_flow *f,
 					  uint64_t out)
 {
@@ -343,7 +343,7 @@ static bool can_be_missed(const struct trace *t, const struct trace_flow *f,
 	       trace_was_polled(t, &f->in, e->out, due);
 }
 
-/* The network has duplicated it, as the capture of its receiver alone shows, or both captures. */
+/* Has the network duplicated the frame, by its receiver's capture alone, or by both captures? */
 static bool is_duplicated(const struct trace *t, const struct trace_flow *f,
 			  const struct pending *e)
 {

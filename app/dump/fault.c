@@ -93,10 +93,10 @@ struct trace_anomaly *fault_add(struct fault_list *l, enum trace_fault fault, ui
 
 /* ---- hosts ---------------------------------------------------------------------------------- */
 
-#define STOP_NS 5000000u     /* ns; a shorter silence is no stop, whatever its share of the time */
-#define SLOW_SILENCES 10u    /* fewer silences of a slow receiver are an observation */
-#define TIME_SHARE 0.05      /* a smaller share of the time is an observation */
-#define GONE_NS 50000000u    /* ns for which others send to a host that has gone, at least */
+#define STOP_NS 5000000u  /* ns; a shorter silence is no stop, whatever its share of the time */
+#define SLOW_SILENCES 10u /* fewer silences of a slow receiver are an observation */
+#define TIME_SHARE 0.05   /* least share of the time: slow receivers, stops below TRACE_STOP_NS */
+#define GONE_NS 50000000u /* ns for which others send to a host that has gone, at least */
 #define SILENT_NS 200000000u /* GONE_NS for a peer without a capture */
 
 static uint64_t overflowed(const struct trace *t, uint8_t file)
@@ -162,7 +162,7 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 	a->observation = number < SLOW_SILENCES || share < TIME_SHARE;
 }
 
-/* What happened on lanes to a host since the last frame from it. */
+/* The lanes to a host that it has not closed, since the last frame from it. */
 struct ending {
 	uint64_t last_from, until; /* last frame from it, last frame to it */
 	uint64_t frames;           /* frames to it that stay unacknowledged */
@@ -185,8 +185,8 @@ static void add_lane(const struct trace *t, const struct trace_flow *f, struct e
 
 /*
  * Nothing comes from the host after its capture's end, and others still send to it. If Weft has not
- * closed the capture, it ended with its process. Then a shorter silence is enough. Lanes that a
- * peer has closed are then included: the peer may have learned of the end in another way.
+ * closed the capture, it ended with its process. Then a shorter silence is enough, and peers may
+ * have closed lanes: a peer may learn of the end in another way. Else a closed lane is no fault.
  */
 static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 {
@@ -208,7 +208,7 @@ static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 			return;
 		add_lane(t, f, &e);
 	}
-	/* Weft writes to the file 10 times a second, so frames of the last 0.1 s are not in it. */
+	/* Weft writes to the file 10 times a second: frames of the last 0.1 s may not be in it. */
 	if (e.last_from > h->last + (broken_off ? FAULT_UNWRITTEN_NS : FAULT_DOWN_NS) ||
 	    e.until < e.last_from + (broken_off ? FAULT_BUSY_NS : GONE_NS) || !e.frames)
 		return; /* only the capture has ended */
@@ -223,7 +223,7 @@ static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 
 /*
  * A peer without a capture falls silent on all lanes of an endpoint. One end can't show whether the
- * process, its host or the network has ended.
+ * process, its host or the network has failed.
  */
 static void silent_peers(const struct trace *t, struct fault_list *l)
 {

@@ -32,7 +32,7 @@ struct dump_devices {
 	struct dump_device_counter of[DUMP_DEVICE_COUNTERS];
 };
 
-#define DUMP_FILES 64 /* captures that are read together */
+#define DUMP_FILES 64 /* most captures that are read together */
 #define DUMP_IFACES 256
 
 enum dump_way { DUMP_WAY_UNKNOWN, DUMP_IN, DUMP_OUT };
@@ -115,8 +115,8 @@ struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, siz
  */
 bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
 /**
- * Number of frames that the writer has lost so far: by options of frames, or by statistics of
- * interfaces, which have the total.
+ * Number of frames that the writer has lost so far. Of each interface the greater number counts:
+ * the sum of the frames' options, or the total in the statistics.
  */
 uint64_t dump_file_dropped(const struct dump_file *file);
 /**

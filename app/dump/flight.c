@@ -42,7 +42,7 @@ struct flight {
 	bool live;          /* not acknowledged */
 	bool listed;        /* in the table: until all before it are acknowledged, too */
 	bool out, here;     /* a transmission was seen; the frame has arrived */
-	bool again, resent; /* it was sent more than once; the newest transmission is another one */
+	bool again, resent; /* sent more than once; its newest transmission is a retransmission */
 	bool record;        /* a message record, which gets no acknowledgement */
 	bool by_ack;        /* retransmitted because later ones were acknowledged */
 	bool missed;        /* seen first as a retransmission: the first transmission is missing */
@@ -106,7 +106,7 @@ static void transmission_came(struct flight *e, const struct weft_frame_hdr *h)
 	e->missed = e->missed && weft_get16(h->flags) & WEFT_FRAME_F_RETX;
 }
 
-/* Transmissions that are missing, of those before the one that arrived first. */
+/* The number of missing transmissions, of those before the one that arrived first. */
 static uint32_t missing(const struct flight *e)
 {
 	uint32_t came = e->ins;

@@ -28,7 +28,7 @@ void flight_record(struct trace *t, struct trace_flow *f, const struct dump_fram
 void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
 /** Record that the frame that the trace has taken last has a part of @p m. */
 void flight_mark(struct trace *t, const struct msg *m);
-/** Retire all frames, after the last one. */
+/** Retire all frames in flight, at the end of the captures. */
 void flight_end(struct trace *t);
 
 /** Release acknowledged frames whose missing transmissions are no longer awaited. */

@@ -93,7 +93,7 @@ static struct msg *named(struct reader *r, uint32_t flow, enum msg_key key, uint
 	return m;
 }
 
-/* Find the message of a fragment by the sender's name for it; begin it if it is not there. */
+/* Find a message by the name in its own header; begin one if it is not there. */
 static struct msg *begun(struct reader *r, enum msg_kind kind, uint32_t seq, uint64_t tag,
 			 uint64_t total)
 {
@@ -224,7 +224,7 @@ static void pull(struct reader *r, const struct piece *p, uint16_t seen)
 
 	if (r->back != TRACE_NONE)
 		m = named(r, r->back, MSG_BY_SREQ, 0, ref_of(&w->sreq), 0);
-	/* Over another lane: the receiver's request identifies the message. */
+	/* In another stream the sender's request, too, identifies the message. */
 	if (!m && r->back != TRACE_NONE)
 		m = msg_find_alike(r->t, r->back, MSG_BY_SREQ, 0, ref_of(&w->sreq), 0);
 	if (m && m->name[MSG_BY_RREQ].in && m->name[MSG_BY_RREQ].b != ref_of(&w->rreq))

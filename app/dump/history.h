@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HISTORY_SLOTS 128u  /**< slots of a series that are read */
+#define HISTORY_SLOTS 128u  /**< slots of a series that are read, at most */
 #define HISTORY_SERIES 512u /**< series of a file, at most */
 
 /** Counts of a lane, in the order of the text. */
@@ -38,7 +38,7 @@ struct history_series {
 	uint16_t iface;
 	bool counts;
 	uint32_t conn, token, path; /**< of delays: the connection at this end */
-	uint64_t from, each;        /**< ns since 1970, by the file's clock; of a slot */
+	uint64_t from, each; /**< begin of slot 0, ns since 1970, file's clock; ns of a slot */
 	unsigned int num;
 	struct history_slot slot[HISTORY_SLOTS];
 };
@@ -49,7 +49,7 @@ struct history {
 };
 
 /**
- * Read a comment of statistics. Series beyond the limit, and slots, are left out.
+ * Read a comment of statistics. Series and slots beyond their limits are left out.
  * @return false: the text has no history
  */
 bool history_read(struct history *h, uint16_t iface, const void *text, size_t len);

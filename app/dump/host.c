@@ -294,14 +294,14 @@ double trace_host_pauses(const struct trace *t, uint8_t file)
  * delay has a lower bound, also on a host without a core. Records of one poll have one time, and a
  * poll that takes fewer frames than a burst leaves none. A worker polls all of its lanes in turn:
  * between two polls of another lane there was one of this lane. A worker may lose its core between
- * the poll and the time of its frames: frame->within. Of a lane over sockets this is true of each
- * socket, but not of its neighbours, and a poll takes fewer datagrams.
+ * the poll and the time of its frames: frame->within. On a lane over sockets each socket is polled
+ * alone, other lanes prove nothing about it, and a poll takes fewer datagrams.
  */
 
-#define BURST 32u       /* frames, of the engine */
+#define BURST 32u       /* frames that a poll of the engine takes, at most */
 #define DATAGRAMS 4u    /* least room, in datagrams, of a call that reads a socket */
-#define APART_NS 20000u /* closer records may be of one poll */
-#define NEIGHBOURS 16u  /* interfaces that are checked */
+#define APART_NS 20000u /* records whose times are closer may be of one poll */
+#define NEIGHBOURS 16u  /* the first interfaces of a file, which are checked */
 
 static struct trace_poll *poll_of(const struct trace *t, uint8_t file, uint16_t iface)
 {
@@ -326,7 +326,7 @@ static uint64_t polled_others(const struct trace *t, const struct dump_frame *fr
 	return empty;
 }
 
-/* When the port was polled for frames of this time. A full burst leaves some for the next one. */
+/* When the port was polled for frames of this time. A full burst may leave some behind. */
 static void polled(struct trace_poll *p, const struct dump_frame *frame, uint64_t time)
 {
 	uint64_t at = frame->within < time ? time - frame->within : 0;
@@ -345,7 +345,7 @@ bool trace_is_recorder(const struct trace *t, uint8_t file)
 	return t->survey && t->survey->done && t->survey->file[file].recorder;
 }
 
-#define CALL_NS 1000u /* the pause of a received frame is stated in us */
+#define CALL_NS 1000u /* closer calls are one: a received frame states its pause in us */
 
 void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time)
 {
@@ -437,7 +437,7 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 
 /* ---- unanswered requests -------------------------------------------------------------------- */
 
-/* Requests of hosts before they have a lane, ARP and HELLO, and whether they are answered. */
+/* Requests of hosts before they have a lane, for MAC addresses and HELLO, and their answers. */
 
 static struct trace_question *find(struct trace *t, bool hello, const struct dump_address *from,
 				   const struct dump_address *to)
@@ -567,8 +567,8 @@ static struct trace_owner *owner_of(struct trace *t, const struct dump_address *
 }
 
 /*
- * Two MAC addresses answer for one IP address, without a request between the answers: two hosts
- * have the address.
+ * Two MAC addresses answer for one IP address within TRACE_WAIT_NS, without a request between the
+ * answers: two hosts have the address.
  */
 static void answer(struct trace *t, const struct dump_frame *frame, const struct dump_neighbour *n,
 		   uint64_t time)
@@ -603,7 +603,7 @@ static struct trace_tag *tag_of(struct trace *t, const struct dump_frame *frame,
 	return tag;
 }
 
-/* A request for our address that comes in another VLAN than ours: the neighbour is there. */
+/* A request comes for the interface's address in another VLAN: the neighbour is in that VLAN. */
 static void tags(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {

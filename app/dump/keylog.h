@@ -28,7 +28,7 @@ struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len
  * result is DUMP_NO_KEY.
  * @param lane    from the lane header on; at least WEFT_SEALED_HEAD bytes
  * @param cap     bytes that were captured
- * @param length  of the lane header; the tag follows
+ * @param length  the length in the lane header; the tag follows
  * @param plain   the plain frame, up to the length or the cut; valid until the next call
  */
 enum dump_opened dump_keylog_open(struct dump_keylog *k, const uint8_t *lane, uint32_t cap,

@@ -38,7 +38,7 @@ struct list {
 
 /** @return NULL: no memory */
 struct list *list_make(const struct dump_options *o, struct report *r);
-/** Take a message that has ended; --messages prints it. @return whether the options select it */
+/** Take a message from trace_follow.over(). @return whether the options select it */
 bool list_take(struct list *l, const struct trace *t, const struct msg *m);
 
 /** Print the line of a message in the form that was requested. */
@@ -50,8 +50,8 @@ struct json;
 void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);
 
 /**
- * Reports problems of messages, one sentence each. @p m NULL: the sentence is about several
- * messages, or about none.
+ * Receives a sentence about a problem. @p m NULL: the sentence is about several messages, or about
+ * none.
  */
 typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);
@@ -72,7 +72,10 @@ void verdict_text(FILE *out, const struct list *l);
  */
 const char *verdict_end(const struct report *r, const struct trace_flow *f, bool to, char *buf,
 			size_t size);
-/** Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or the file. @return buf */
+/**
+ * Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or "host of a.pcapng".
+ * @return buf
+ */
 const char *verdict_where(const struct report *r, const struct trace_anomaly *a, char *buf,
 			  size_t size);
 /** Pass sentences, each with a reason why something could not be judged. */

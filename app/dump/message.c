@@ -2,8 +2,8 @@
 /*
  * Messages that have begun and have not ended. Each has up to three names: that of its own headers
  * (sequence and tag, number of an operation), its sender's request (named by the receiver), and its
- * receiver's request (named by the sender). When the table is full, the message without frames for
- * the longest time is retired.
+ * receiver's request (named by the sender). When the table is full, the oldest complete put or get
+ * is retired, or if there is none, the message without frames for the longest time.
  */
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@ enum msg_seen {
 	MSG_PULL = 1 << 3,
 	MSG_RTR = 1 << 4,
 	MSG_PUT_DONE = 1 << 5,
-	MSG_BYTES = 1 << 6, /**< bytes of a rendezvous came in DATA messages */
+	MSG_BYTES = 1 << 6, /**< DATA messages with bytes of a rendezvous were seen */
 	MSG_ENDED = 1 << 7, /**< ATS, SYNC_ACK or another end was seen */
 	MSG_FAILED = 1 << 8,
 	MSG_WITHDRAWN = 1 << 9,
@@ -69,11 +69,11 @@ struct msg {
 	uint32_t seq;
 	uint32_t pending; /**< links of frames in flight to this message */
 	uint32_t watched; /**< index in trace_follow.watch; MSG_WATCHED = not watched */
-	uint64_t tag;     /**< AM: the handler's id; AMO: the operation */
+	uint64_t tag;     /**< AM: the handler's id; remote memory: a part of the name */
 	uint64_t total, bytes;
 	uint64_t first;    /**< time of its first frame */
 	uint64_t arrived;  /**< arrival of the first frame; 0 = not seen */
-	uint64_t answered; /**< first PULL, RTR, SYNC_ACK, ATS; 0 = none */
+	uint64_t answered; /**< first PULL, RTR, native read, SYNC_ACK or ATS; 0 = none */
 	uint64_t done;     /**< arrival of the last byte */
 	uint64_t ended;    /**< time of the ATS, SYNC_ACK or other end; 0 = not seen */
 	uint64_t touched;  /**< time of its last frame */
@@ -85,7 +85,7 @@ struct msg {
 		uint32_t next;
 		bool in;
 	} name[MSG_KEYS];
-	uint32_t before, behind; /**< neighbours in its list, whose end was touched last */
+	uint32_t before, behind; /**< neighbours in its list, in the order of `touched` */
 };
 
 enum link_kind { LINK_BYTES, LINK_ANNOUNCE, LINK_ANSWER, LINK_END };
@@ -111,7 +111,7 @@ struct msg_watch {
 	struct msg_event *event;
 	unsigned int num_events;
 	uint64_t missed; /**< events beyond the limit */
-	/** frames with a part of it, and acknowledgements of these, in the order of all captures */
+	/** frames with a part of the message, and their acknowledgements, in the order of time */
 	struct msg_frame *frame;
 	unsigned int num_frames, room_frames;
 	uint64_t missed_frames; /**< beyond the limit, or for want of memory */
@@ -142,12 +142,13 @@ struct trace_follow {
 	uint64_t messages;   /**< messages that have begun */
 	uint64_t unfinished; /**< messages that are not complete when the captures end */
 	uint64_t forced;     /**< messages that were retired because the table was full */
-	uint64_t strays; /**< fragments, pulls and ends of messages whose begin was not captured */
-	uint64_t sent_again, repaired; /**< messages with retransmissions; that these repaired */
+	uint64_t strays;     /**< DATA, PUT_DONE, RTR, PULL, ends and reads of unknown messages */
+	uint64_t sent_again; /**< messages with retransmissions */
+	uint64_t repaired;   /**< messages with a frame whose retransmission came first */
 	struct msg_sum sum[MSG_PROTOCOLS];
 	struct msg_watch watch[MSG_WATCHED];
 	unsigned int num_watched;
-	/** Called with each message that has ended. */
+	/** Called with each message that has ended, or that is retired without an end. */
 	void (*over)(void *arg, struct trace *t, const struct msg *m);
 	void *arg;
 };

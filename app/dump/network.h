@@ -80,8 +80,8 @@ struct dump_icmp {
 };
 
 /*
- * Each function reads at most @p cap bytes. @p len bytes were in the packet, and a capture has cut
- * the rest. A checksum is verified where all bytes are there.
+ * Each function reads at most @p cap bytes: of ARP, or behind the IP header. The packet had @p len
+ * bytes there. If a capture has cut it, the checksum is not verified.
  */
 
 /** @return false: it is no ARP for IPv4 over Ethernet */
@@ -94,7 +94,7 @@ bool network_arp(const struct rte_arp_hdr *arp, uint32_t cap, struct dump_neighb
 bool network_nd(const struct rte_ipv6_hdr *ip, uint32_t len, uint32_t cap, const uint8_t *src_mac,
 		struct dump_neighbour *n);
 
-/** A message of ICMP: an error. @return false: another message, or an invalid one */
+/** An error of ICMP about a UDP packet. @return false: another message, or an invalid one */
 bool network_icmp(const struct rte_ipv4_hdr *ip, uint32_t len, uint32_t cap, struct dump_icmp *i);
 
 /** network_icmp() for ICMPv6. */

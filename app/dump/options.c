@@ -177,7 +177,7 @@ static int option_html(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
-/* A program of the build folder prints the dissector there, others the installed one. */
+/* A program in the build folder prints the path of weft.lua there, others the installed one's. */
 static int option_dissector(void *options, const char *option, const char *value)
 {
 	char path[PATH_MAX];

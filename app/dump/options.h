@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/options.h
- * The options of weft-dump. Several captures, frame by frame, in the order of one clock; a part of
- * them as one capture, for Wireshark.
+ * The options of weft-dump. The reader of several captures, frame by frame, in the order of one
+ * clock. The writer of a slice: selected frames of all captures as one capture, for Wireshark.
  */
 #ifndef DUMP_OPTIONS_H
 #define DUMP_OPTIONS_H

@@ -16,16 +16,16 @@
  * direction, still are.
  */
 
-#define RISE_NS 700000 /* floor above the least delay before it, at least */
-#define CHANCE 6.9     /* as in delay.c */
-#define PAST_BEFORE 4u /* slots before the change, and behind it, at least */
-#define PAST_AFTER 8u
-#define PAST_NEAR 3u  /* slots within a quarter of the rise above the floor, at least; */
-#define NEAR_PARTS 4u /* and this part of them */
-#define PAST_OTHER 3u /* fast slots of another flow behind the change, at least */
-#define CHANCE 6.9    /* as in delay.c */
+#define RISE_NS 700000 /* ns; the floor is above the least delay before it by this, at least */
+#define CHANCE 6.9     /* ln(1000), as in delay.c */
+#define PAST_BEFORE 4u /* slots before the change, at least */
+#define PAST_AFTER 8u  /* slots behind the change, at least */
+#define PAST_NEAR 3u   /* slots within a quarter of the rise above the floor, at least */
+#define NEAR_PARTS 4u  /* at least one in NEAR_PARTS slots behind the change is as near */
+#define PAST_OTHER 3u  /* fast slots of another flow behind the change, at least */
+#define CHANCE 6.9     /* ln(1000), as in delay.c */
 
-/* The least delays of a flow: slots of all paths, without those that no frame has. */
+/* The least delays of a flow over all paths, by slots of time. Empty slots are left out. */
 struct floors {
 	unsigned int num;
 	uint64_t each;
@@ -112,7 +112,7 @@ static int64_t least_in(const struct floors *s, unsigned int from, unsigned int 
 	return least;
 }
 
-/* Slots from @p from on in which a frame was faster than @p limit. */
+/* The number of slots from @p from to before @p to with a frame that was faster than @p limit. */
 static unsigned int fast_in(const struct floors *s, unsigned int from, unsigned int to,
 			    int64_t limit)
 {
@@ -142,7 +142,7 @@ static double past_rise(const struct floors *s, unsigned int i, struct trace_del
 	return chance;
 }
 
-/* Were frames of @p g fast in the time from @p from on? @p rise: ns that would be slow */
+/* Were frames of @p g fast in the time from @p from on? @p rise: growth of the slow flow, ns */
 static bool stays_fast(const struct trace *t, const struct trace_flow *g, uint64_t from,
 		       bool coarse, int64_t rise)
 {
@@ -198,9 +198,9 @@ bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trac
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-#define CONNS_MOST 2u /* connections of a lane whose counts are those of one peer */
-#define EVENTS 4u     /* since the change, at least; */
-#define RATE_TIMES 4  /* and this multiple of the rate before */
+#define CONNS_MOST 2u /* connections of a lane whose counts are those of one peer, at most */
+#define EVENTS 4u     /* events behind the change, at least */
+#define RATE_TIMES 4  /* their rate is this multiple of the rate before, at least */
 
 /* Is this the series of short slots of the lane's counts, and has the lane one peer? */
 static bool is_counts(const struct history_series *s, uint16_t iface)
@@ -270,9 +270,9 @@ uint64_t past_since(const struct trace *t, const struct trace_port *port, enum h
 	return s && i < s->num ? time_of(t, port, s, i) : 0;
 }
 
-#define LOST 6u                 /* frames */
-#define LOST_SHARE 0.005        /* of the frames that were sent since the change */
-#define UNSETTLED_NS 100000000u /* frames of the last time may still arrive, and come twice */
+#define LOST 6u                 /* lost frames, at least */
+#define LOST_SHARE 0.005        /* least lost share of the frames that were sent since the change */
+#define UNSETTLED_NS 100000000u /* ns; frames sent so shortly before the end may still come twice */
 
 bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_loss *loss)
 {

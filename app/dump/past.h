@@ -15,18 +15,18 @@
  */
 bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
 
-/** @return the time since which the port's lane has counted more such events; 0 = there is none */
+/** @return the time from which on the port's lane counts @p what more often; 0 = none */
 uint64_t past_since(const struct trace *t, const struct trace_port *port, enum history_count what);
 
 struct past_loss {
-	uint64_t since;
-	/** lost; sent again, and sent at all, since then; slots of time in which some were */
+	uint64_t since; /**< when retransmissions became more frequent */
+	/** frames after `since`: lost, sent again, all sent; slots of time with one sent again */
 	unsigned int frames, again, sent, slots;
 };
 
 /**
- * Did frames of the flow get lost? Both histories have to show that more were sent again than came
- * twice. @param[out] loss  filled in if they did
+ * Did frames of the flow get lost? The sender's history has to show more that were sent again than
+ * came twice by the receiver's. @param[out] loss  filled in if they did
  */
 bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_loss *loss);
 

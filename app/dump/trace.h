@@ -14,9 +14,9 @@
  *  dump/fault.c    names of faults; faults of hosts and of captures
  *  dump/anomaly.c  faults of lanes; which faults explain the observations
  *  dump/options.c  several captures in the order of one clock
- *  dump/report.c   prints it
+ *  dump/report.c   prints the analysis
  *
- * dump/message.h has the messages in them.
+ * dump/message.h has the messages in the frames.
  */
 #ifndef DUMP_TRACE_H
 #define DUMP_TRACE_H
@@ -29,7 +29,7 @@
 #include "dump/decode.h"
 #include "dump/file.h"
 
-/* ---- histograms of times: quantiles to within an eighth, in constant memory */
+/* ---- histograms of times: the error of a quantile is at most 1/16 */
 
 #define HIST_SUB 8u /**< buckets of a power of two */
 
@@ -39,7 +39,7 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
-/** @param q  0 .. 1. @return the middle of the bucket in which it lies, at most the maximum */
+/** @param q  0 .. 1. @return the middle of the quantile's bucket, at most the maximum */
 uint64_t hist_quantile(const struct hist *h, double q);
 
 /* ---- hashes */
@@ -64,8 +64,9 @@ static inline uint32_t dump_hash(uint64_t x, uint64_t y)
 }
 
 /**
- * Consecutive sequences get neighbouring buckets, for the reason in fate.c: 1024 share a hash.
- * @param key  the object that the sequence is of; @p more: a second part of the key
+ * Consecutive sequences get neighbouring buckets, which share cache lines: 1024 have one hash.
+ * @param key   the object that has the sequences
+ * @param more  a second part of the key
  */
 static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 {
@@ -75,12 +76,12 @@ static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 /* ---- flows */
 
 #define TRACE_FLOWS 4096
-/** Samples of a flow's frames that came, and of those that did not, at most. */
+/** A flow has at most this many samples of frames that came, and of frames that did not. */
 #define TRACE_SAMPLES 1024
 #define TRACE_PENDING (1u << 18)
 #define TRACE_GAPS 4096
 #define TRACE_NONE UINT32_MAX
-#define TRACE_HOLE_FRAMES 4u /**< frames of a hole, lost in a row, at least */
+#define TRACE_HOLE_FRAMES 4u /**< a hole has at least this many frames, all lost in a row */
 
 /** A frame that arrived, or did not. */
 struct trace_sample {
@@ -90,8 +91,12 @@ struct trace_sample {
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
 };
 
-#define TRACE_WAIT_NS 1000000000u /**< the record of a message's other end comes within this time */
-/** A frame that takes longer is lost. On hosts without a core frames wait in rings for a second. */
+/** ns for which a message record waits for the record of the message's other end */
+#define TRACE_WAIT_NS 1000000000u
+/**
+ * ns after its sending at which a frame that has not come is judged. If the receiver has no free
+ * CPU core, frames wait in its ring for a second.
+ */
 #define TRACE_LOST_NS 4000000000u
 
 /** Time constant, ns, of the exponential decay of trace_flow.load. */
@@ -111,8 +116,9 @@ struct trace_port {
 };
 
 /**
- * Histograms of frames that came, and of frames that did not (gone), from the first loss on. Their
- * classes are those of a load or a delay before the frame: four in each power of two.
+ * Histograms of frames that came, and of frames that did not (gone), from the first loss on. The
+ * class of a frame is that of the flow's load, or of the last delay, before the frame. Each power
+ * of two has four classes.
  */
 #define TRACE_RANKS 128u
 struct trace_ranks {
@@ -121,8 +127,9 @@ struct trace_ranks {
 
 /** Counters of one path of a flow. */
 struct trace_path {
-	uint64_t frames, bytes, again, lost, late; /**< again: retransmissions */
-	int64_t min_delay;                         /**< ns; INT64_MAX = not known */
+	/** again: retransmissions; late: frames that came after a later one */
+	uint64_t frames, bytes, again, lost, late;
+	int64_t min_delay; /**< ns; INT64_MAX = not known */
 };
 
 /** The number of intervals of a series over time: intervals grow with the capture. */
@@ -131,12 +138,12 @@ struct trace_slot {
 	uint64_t bytes;
 	uint32_t again, lost;
 	float rtt_least, rtt_most; /**< us; 0 = none */
-	uint32_t in_flight;        /**< bytes sent and not acknowledged, at most */
+	uint32_t in_flight;        /**< the most bytes that were sent and not acknowledged */
 };
 
-/** The least delay of a slot of time. Slots begin with the captures, and grow with them. */
+/** The least delay of a slot of time. The first slot begins with the first captured frame. */
 struct trace_floor {
-	uint64_t first; /**< when its first frame was sent */
+	uint64_t first; /**< when the slot's first frame was sent */
 	int64_t least;  /**< ns */
 	int64_t proved; /**< a frame took longer than this, ns, as a poll of its receiver shows */
 	uint32_t load;  /**< load of the frame with the least delay */
@@ -157,59 +164,61 @@ struct trace_floors {
 struct trace_flow {
 	uint32_t dst_conn, token;
 	uint16_t src_conn;
-	bool record;                  /**< a lane without frames, by message records */
-	struct dump_address src, dst; /**< of records the workers */
+	bool record;                  /**< the lane has message records, and no frames */
+	struct dump_address src, dst; /**< with `record` the workers */
 	uint32_t other;               /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
 	struct trace_port at;   /**< where frames without a direction were seen */
-	uint8_t dst_mac[6];     /**< destination in the frames of its sender */
-	uint64_t moved_at;      /**< time from which frames have another destination; 0 = never */
-	uint64_t first, last;   /**< times of frames */
+	uint8_t dst_mac[6];     /**< destination of the first frame in its sender's capture */
+	uint64_t moved_at;      /**< when a frame first had another destination; 0 = never */
+	uint64_t first, last;   /**< times of the first and the last frame */
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
 	/**
-	 * The number of frames that have overtaken others: all frames that are late behind one
-	 * later frame count once. A thread that moves to another core leaves a burst behind in the
-	 * kernel's queue of the first core.
+	 * The number of frames that have overtaken others. So a late burst counts once: a thread
+	 * that moves to another core leaves one behind in the kernel's queue of the first core.
 	 */
 	uint64_t overtaken;
 	uint64_t first_lost, first_twice, first_late, first_changed;
 	/** frames not in `lost`, which the full ring of a silent receiver may have dropped */
 	uint64_t overflowed;
-	/** frames that came, and that the receiver's capture lacks; that the sender's lacks */
+	/** frames that came: number that the receiver's capture lacks, that the sender's lacks */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
-	uint64_t known_in; /**< when the first frame came that its sender's capture has */
+	uint64_t known_in; /**< when the first frame came that is in its sender's capture, too */
 	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */
 	uint64_t holes, hole_lost, hole_ns;
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
 	uint32_t owed_frames;
-	uint64_t data_at;         /**< when its sender sent DATA last */
-	bool bye;                 /**< its sender has closed the connection */
-	uint64_t large_came_at;   /**< sending time of the last frame of lost_min bytes that came */
+	uint64_t data_at; /**< when its sender sent DATA last */
+	bool bye;         /**< its sender has closed the connection */
+	/** when the last frame was sent that came with lost_min bytes or more, after a loss */
+	uint64_t large_came_at;
 	uint32_t lost_min;        /**< bytes of the shortest lost frame */
 	uint32_t came_max_before; /**< bytes of the longest frame that came before the first loss */
 	double load; /**< bytes sent until @p load_at; older ones count less (TRACE_LOAD_NS) */
 	uint64_t load_at;
 	int64_t last_delay, min_delay;
 	uint32_t max_order[WEFT_FRAME_PATHS_MAX];
-	uint32_t late_behind[WEFT_FRAME_PATHS_MAX]; /**< max_order when the newest was late */
+	/** max_order when a frame of the path was last late */
+	uint32_t late_behind[WEFT_FRAME_PATHS_MAX];
 	bool has_order[WEFT_FRAME_PATHS_MAX];
 	struct trace_run run, longest;
 	uint64_t runs;
-	/** by the bytes that the flow had sent just before; by the delay of what came last */
+	/** by the bytes that the flow had sent just before; by the delay of the last arrival */
 	struct trace_ranks by_load, by_delay;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
 	struct trace_floors *floors;
-	bool alone;             /**< only one end has a capture: fates are not judged */
+	/** more than 4096 frames, and only one end has a capture: fates are not judged */
+	bool alone;
 	uint64_t compared_from; /**< fates of frames before this time are not judged */
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
 	struct trace_slot series[TRACE_SERIES];
 	/* dump/trace.c */
-	uint32_t parent;    /**< another lane of its endpoint, or itself */
-	bool named;         /**< wire-up has named its endpoint */
-	uint8_t lane;       /**< number, if named */
-	uint64_t worker[2]; /**< sender, receiver */
+	uint32_t parent;    /**< an earlier flow of its stream, or itself: stream_of() */
+	bool named;         /**< wire-up or a record has named its endpoint */
+	uint8_t lane;       /**< number of the lane, if named */
+	uint64_t worker[2]; /**< ids of the sender and of the receiver, if named */
 	uint32_t conn_sn;
 	uint64_t messages, message_bytes; /**< ended messages whose first frame was in this flow */
 	/* dump/flight.c */
@@ -217,7 +226,7 @@ struct trace_flow {
 	uint32_t una; /**< the lowest sequence that is not acknowledged */
 	uint64_t flight_bytes, most_bytes;
 	uint32_t flight_frames, most_frames;
-	uint32_t open_frames; /**< not acknowledged when the captures end */
+	uint32_t open_frames; /**< frames in flight when the captures end */
 	uint64_t flight_at;
 	double flight_area; /**< bytes in flight x ns */
 	struct hist rtt;
@@ -225,7 +234,7 @@ struct trace_flow {
 		sacked_at; /**< times of the newest acknowledgement, of the newest SACK */
 	uint32_t sack_ack, sack_words;
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
-	/** dump/flight.c: times in which this flow's sender did not poll, by its progress blocks */
+	/** ns in which this flow's sender did not poll, by its progress blocks; blocks with news */
 	uint64_t gap_ns, gaps;
 	uint16_t gap_total, gap_longest; /**< in units of PROGRESS_UNIT */
 	/* dump/follow.c: operations that the sender has posted, by kind */
@@ -233,18 +242,21 @@ struct trace_flow {
 	uint32_t rx_frames; /**< capacity of the receiver's ring, from its HELLO; 0 = not seen */
 };
 
-/** A time in which a host captured nothing although frames were sent to it. */
+/**
+ * A silence of a host: its capture has no record although frames were sent to it, or DATA came and
+ * a lane sent nothing.
+ */
 struct trace_gap {
 	uint64_t from, to;
 	uint32_t frames;
 };
 
-/** Polls of an interface, and behind them those of its sockets, by the last bits of their ports. */
+/** Entries of an interface: one, and 32 for its sockets, by the last five bits of their ports. */
 #define TRACE_POLLS (1u + 32u)
 
 /** The polls of an interface or of a socket, as far as received frames show them: host.c. */
 struct trace_poll {
-	uint64_t worker; /**< id of the worker that polls them; 0 = not known */
+	uint64_t worker; /**< id of the worker that polls; 0 = not known, or a socket */
 	/* Of an interface. */
 	uint64_t time;   /**< of the newest frame */
 	uint64_t polled; /**< the poll that found it was at this time or later */
@@ -263,7 +275,7 @@ struct trace_poll {
 	uint64_t call, before; /**< the newest call with a record, and the one before it */
 	uint64_t full;         /**< the first of the newest calls in which whole bursts came */
 	uint32_t calls;        /**< frames that came in the newest call */
-	uint64_t sent;         /**< when the newest frame that came was sent */
+	uint64_t sent;         /**< the latest time at which a frame that came was sent */
 };
 
 /** A silence that may be the host's: the frames that come next decide. */
@@ -364,7 +376,8 @@ struct trace {
 	struct trace_span *span; /**< by file; NULL = they ran always */
 	const struct survey *survey;
 	const struct trace_clock *clock; /**< by file; set with `survey` */
-	uint64_t sent_at;   /**< when the frame that was taken last was sent; 0 = not known */
+	/** when the frame that was taken last was sent, if it was received; 0 = not known */
+	uint64_t sent_at;
 	uint64_t absent_at; /**< that frame came after this time; 0 = not known */
 	uint64_t fate;   /**< number of that sent frame in the ring of fate.c; UINT64_MAX = none */
 	uint64_t number; /**< number of that frame in its file */
@@ -396,7 +409,7 @@ void trace_end(struct trace *t);
 /** The slot of the flow's series that contains the time. Longer captures widen all slots. */
 struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t time);
 
-/** The other direction of its lane, or NULL. */
+/** The other direction of the flow's lane, or NULL. */
 static inline struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
 {
 	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];

@@ -87,7 +87,7 @@ static struct dissect_note *note_make(packet_info *pinfo)
 /* ---- places and connections ----------------------------------------------------------------- */
 
 static wmem_map_t *flows;   /* src_conn, dst_conn and token -> number of the connection */
-static wmem_map_t *streams; /* both addresses and numbers, as text -> 1 + that number */
+static wmem_map_t *streams; /* both ends as text -> 1 + number of the connection */
 static uint32_t num_streams;
 
 static void reset(void)
@@ -393,7 +393,7 @@ static void take_seq(packet_info *pinfo, const struct credit *of, weft_le32 seq)
 	mark(pinfo, weft_get32(seq) == of->seq - 1);
 }
 
-/* A message is announced that is no longer than one that was sent whole: the credit is used up. */
+/* The credit is too small for an announced message if one of its length was sent whole before. */
 static void announce(packet_info *pinfo, struct credit *of, uint64_t total)
 {
 	spend(pinfo, of, 0);

@@ -49,18 +49,18 @@ uint32_t dissect_stream(packet_info *pinfo, const struct weft_frame_hdr *hdr);
 /** The number of a message record's lane, the same both ways. */
 uint32_t dissect_record_stream(uint64_t from, uint64_t to, uint32_t conn_sn, uint8_t lane);
 
-/** A DATA frame: is it one that was there before, and are others missing before it? */
+/** Learn a DATA frame: was it there before, and are others missing before it? */
 void dissect_learn_data(packet_info *pinfo, uint32_t place, const struct weft_frame_hdr *hdr);
-/** PROBE or PROBE_ACK. @param probe  its body */
+/** Learn a PROBE, or the PROBE_ACK that answers one. @param probe  the body of the frame */
 void dissect_learn_probe(packet_info *pinfo, uint8_t type, uint32_t stream,
 			 const struct weft_frame_probe *probe);
 
 /** Is a message of this id one of the pieces of a longer message? */
 bool dissect_is_piece(uint8_t id);
 /**
- * A piece of a message.
+ * Learn a piece of a message.
  * @param data  the message without its head, with all fields
- * @param conn  the connection, or what takes its place
+ * @param conn  connection and token, or what takes their place: only a piece of DATA needs it
  */
 void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, uint64_t conn);
 
@@ -74,7 +74,7 @@ void dissect_learn_piece(packet_info *pinfo, uint8_t id, const uint8_t *data, ui
  */
 
 /**
- * The messages of a DATA frame that is there for the first time.
+ * Learn the messages of a DATA frame that is there for the first time.
  * @param place  dissect_place()
  * @param body   @p len bytes of messages
  */

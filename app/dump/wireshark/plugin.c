@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wireshark's plugin, which shows what weft.lua shows: frames of raw lanes, messages of lanes
- * without frames, and the entry points.
+ * Wireshark's plugin, which shows what weft.lua shows. This file dissects frames of raw lanes,
+ * message records and messages of RoCE lanes, and has the entry points.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #define HEAD ((uint32_t)sizeof(struct weft_frame_hdr))
 #define CRC_LEN 4u
-#define NAMED 4u /* messages that the line of a frame names */
+#define NAMED 4u /* messages that the line of a frame names, at most */
 #define UDP_PORT 9338
 #define RECORD_HEAD ((uint32_t)sizeof(struct weft_record_head))
 /* RoCE: the opcode of a send with immediate data; bytes and bits of these data. */
@@ -52,7 +52,7 @@ struct lane {
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* The next message. @param[in,out] at  then behind the message. @return false: there is none */
+/* Read the next message. @param[in,out] at  its offset; then its end. @return false: none */
 static bool next(const struct lane *l, uint32_t *at, struct dissect_part *m, uint8_t *id,
 		 uint32_t *len)
 {
@@ -142,7 +142,7 @@ static struct dissect_part part(const struct lane *l, uint32_t at, uint32_t len)
 	return p;
 }
 
-/* Blocks up to one that is malformed. @param tree  NULL = none. @return the end, or 0 */
+/* Add the blocks to the tree, if there is one. @return their end; 0 = one is malformed or cut */
 static uint32_t blocks(const struct lane *l, proto_tree *tree)
 {
 	const uint32_t ecn_len = sizeof(struct weft_frame_ecn_path);
@@ -436,7 +436,7 @@ static int dissect_message_record(tvbuff_t *tvb, packet_info *pinfo, proto_tree 
 
 /* ---- messages of RoCE lanes, in captures of the network device ------------------------------ */
 
-/* Wireshark dissects the rest of the packet. Other programs' messages have other immediate data. */
+/* Wireshark dissects the rest. Messages of other programs mostly have other immediate data. */
 static found dissect_roce(tvbuff_t *tvb, packet_info *pinfo, proto_tree *root, void *data)
 {
 	struct dissect_part p = {.pinfo = pinfo, .tvb = tvb, .len = tvb_captured_length(tvb)};
