@@ -170,7 +170,7 @@ static void counted(const struct trace *t, const struct trace_flow *f, enum trac
 {
 	uint64_t least =
 		fault == FAULT_CORRUPTION || fault == FAULT_DUPLICATION ? PROVED : FAULT_SEVERAL;
-	/* Such a frame proves itself: without judged frames it is compared with all frames. */
+	/* Such frames prove themselves: if fewer are judged, they are compared with all frames. */
 	uint64_t all = least == PROVED && f->judged < count ? f->frames + count : f->judged;
 	double share = fault_share(count, all);
 	struct trace_anomaly *a;

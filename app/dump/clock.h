@@ -27,7 +27,7 @@ struct survey_hole {
 };
 
 struct survey_port {
-	uint64_t first, last; /**< times of its records; 0 = it has none */
+	uint64_t first, last; /**< times of its first and last record; 0 = it has none */
 	uint64_t second;      /**< time of the first record that is later than `first`; 0 = none */
 	uint64_t frames;      /**< unicast Ethernet frames */
 	uint64_t undirected;  /**< unicast Ethernet frames without a direction */
@@ -38,19 +38,19 @@ struct survey_port {
 };
 
 struct survey_file {
-	uint64_t first, last; /**< times of its records */
+	uint64_t first, last; /**< times of its first and last record */
 	uint64_t end;         /**< the capture ran until then, by its statistics; at least `last` */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */
-	uint64_t lane_frames; /**< frames of Weft */
-	uint64_t undirected;  /**< frames of Weft without a direction in the capture */
+	uint64_t lane_frames; /**< valid frames of Weft */
+	uint64_t undirected;  /**< valid frames of Weft without a direction in the capture */
 	uint64_t too_short;   /**< frames whose lane header the capture has cut */
 	uint32_t caplen;      /**< longest captured length of the `too_short` frames */
 	uint32_t needed;      /**< captured length with which none of them would be too short */
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
-	uint64_t host;          /**< number of the running system; 0 = not known */
+	uint64_t host;          /**< random number of the host's boot; 0 = not known */
 	bool broken_off;        /**< Weft wrote it, and has not closed it */
 	bool recorder;          /**< a flight recorder's file, which has the last frames */
 	char comment[400];      /**< the comment of the section: the flight recorder's reason */

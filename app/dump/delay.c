@@ -129,9 +129,9 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 #define SLOTS_LONG 4u   /* slots in the row, at least */
 #define SLOTS_NEAR 3u   /* slots of these at most a quarter above the floor, at least */
 #define SLOTS_OTHER 4u  /* slots of another lane in the time of the row, at least */
-#define TIMES_OTHER 10  /* the median of these slots is below the floor by this factor */
+#define TIMES_OTHER 10  /* the median of these slots is below the floor by this factor, at least */
 #define TIMES_LONG 3    /* TIMES_OTHER for a row of a quarter of all slots or more */
-#define TIMES_ROW 2u    /* the row is longer than others by this factor: hosts make such rows */
+#define TIMES_ROW 2u    /* least ratio of the row to any other: busy hosts make several rows */
 #define CHANCE 6.9      /* ln(1000): chance makes such a row in less than 1 of 1000 flows */
 
 /* Take slot @p b into the earlier slot @p a. */
@@ -346,7 +346,7 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
  */
 
 #define FLOOR_TIMES 12u         /* times with a frame near the floor, at least */
-#define FLOOR_APART_NS 30000000 /* distance of these times, at least */
+#define FLOOR_APART_NS 30000000 /* ns between two of these times, at least */
 
 static int by_time(const void *a, const void *b)
 {
@@ -423,7 +423,7 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
  */
 
 #define PROVED_SLOTS 3u  /* slow slots in a row, at least */
-#define PROVED_OTHERS 4u /* fast slots of other lanes, at least; and this multiple of slow ones */
+#define PROVED_OTHERS 4u /* fast slots of other lanes, at least: in all, and for each slow slot */
 #define LIMITS 9u        /* delays between fast and slow that are tried, each twice the last */
 
 /*
@@ -439,7 +439,7 @@ static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow
 
 /*
  * Merge the slots of all flows for which is_between_hosts() is true.
- * @return their least delay; INT64_MAX = there is none
+ * @return their least delay; INT64_MAX = there is none, or an earlier flow had the same slots
  */
 static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, bool same,
 			    struct trace_floors *all)

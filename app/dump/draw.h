@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define SVG_NAME 17 /**< bytes of a name that fits to the left of a picture, with its end mark */
+#define SVG_NAME 17 /**< bytes of a name that fits to the left of a picture, with its NUL */
 #define SVG_WIDTH 960.0
 #define SVG_LEFT 110.0
 #define SVG_RIGHT 20.0

@@ -331,7 +331,7 @@ static void forget(struct analysis *a)
 	a->counts = (struct dump_counts){0};
 }
 
-/* Reads all captures. @param watch  messages to keep events of. @return APP_OK or an exit code */
+/* Read all captures. @param watch  numbers of messages whose events are kept. @return exit code */
 static int pass(struct analysis *a, const uint64_t *watch, unsigned int num_watch)
 {
 	unsigned int i;
@@ -588,7 +588,7 @@ static int print_frames(const struct dump_options *o)
 	return ret == APP_OK && counts.wrong ? APP_DATA : ret;
 }
 
-/* The report of what has been read is printed. A second signal ends the program. */
+/* What has been read is reported. A second signal of the same number ends the program. */
 static void stop_reading(int sig)
 {
 	(void)sig;

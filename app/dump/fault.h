@@ -39,14 +39,14 @@ enum trace_fault {
 
 const char *trace_fault_name(enum trace_fault fault);
 
-/** What to do about it: a sentence. */
+/** What to do about the fault: a sentence. */
 const char *trace_fault_advice(enum trace_fault fault);
 
 struct trace_anomaly {
 	enum trace_fault fault;
 	bool observation; /**< too small for a verdict, or a consequence of one */
 	bool reported;    /**< slow receiver: its own frames report the pauses */
-	bool of_path;     /**< no host explains it */
+	bool of_path;     /**< no slow host explains the delay */
 	uint32_t flow;  /**< a flow of the lane; TRACE_NONE = the fault is of a host or a capture */
 	uint8_t host;   /**< file of the host at fault; of a lane's fault that of the receiver */
 	uint64_t time;  /**< time of the first evidence, common clock */

@@ -53,7 +53,8 @@ struct dump_frame {
 	uint64_t worker; /**< id of the worker whose lane its interface is; 0 = not known */
 	/**
 	 * How exact `time` is, ns. A sent frame left at most this after `time`; for a received
-	 * frame the port was polled at most this before `time`. UINT64_MAX = not known
+	 * frame the port was polled at most this before `time`. UINT64_MAX = not known; 0 = at most
+	 * 10 us, or not written by Weft
 	 */
 	uint64_t within;
 	bool sockets; /**< its interface is of a lane over sockets (struct dump_iface) */

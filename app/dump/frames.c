@@ -399,7 +399,7 @@ static void format(const struct dump_field *f, const uint8_t *at, char *buf, siz
 /* ---- text ----------------------------------------------------------------------------------- */
 
 struct text_sink {
-	struct dump_sink sink; /* first */
+	struct dump_sink sink; /* first member: callbacks cast its pointer */
 	FILE *out;
 	unsigned int depth;
 };
@@ -529,7 +529,7 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 struct json_sink {
-	struct dump_sink sink; /* first */
+	struct dump_sink sink; /* first member: callbacks cast its pointer */
 	struct json *j;
 	const char *list[DEPTH]; /* list that is open in the object of this depth; NULL = none */
 	unsigned int depth;

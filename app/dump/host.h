@@ -60,8 +60,8 @@ double trace_host_pauses(const struct trace *t, uint8_t file);
 /** The silence of the host at this time, or NULL. */
 const struct trace_gap *trace_host_gap(const struct trace_host *h, uint64_t time);
 
-#define TRACE_STOPS 16u          /**< silences that are listed */
-#define TRACE_STOP_NS 100000000u /**< a silence of this length is a stop in any capture */
+#define TRACE_STOPS 16u          /**< silences that are listed, at most */
+#define TRACE_STOP_NS 100000000u /**< ns; a silence of this length or more is a stop */
 
 /**
  * Silences that are stops, in the order of time: the longest one, and those of TRACE_STOP_NS and

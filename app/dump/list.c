@@ -18,7 +18,7 @@
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-#define SHOWN 10u         /* most repaired, most waiting and most unfinished messages printed */
+#define SHOWN 10u         /* messages printed of each list, at most: repaired, waited, unfinished */
 #define END_NS 5000000u   /* ns; messages with a frame this close to the end are not reported */
 #define MATCH_NS 1000000u /* ns; a shorter wait for a receive is not reported */
 
@@ -251,7 +251,7 @@ static void lane_json(struct json *j, const struct list *l, const struct msg *m,
 	json_end(j, '}');
 }
 
-/* Members of the object that is open. */
+/* Write the message as members of the object that is open. */
 static void message_json(struct json *j, const struct list *l, const struct msg *m)
 {
 	const struct msg_lane *last;

@@ -114,7 +114,7 @@ struct msg_watch {
 	/** frames with a part of the message, and their acknowledgements, in the order of time */
 	struct msg_frame *frame;
 	unsigned int num_frames, room_frames;
-	uint64_t missed_frames; /**< beyond the limit, or for want of memory */
+	uint64_t missed_frames; /**< frames not in `frame`: beyond the limit, or no memory */
 };
 
 #define MSG_PROTOCOLS 13u

@@ -127,7 +127,7 @@ bool network_nd(const struct rte_ipv6_hdr *ip, uint32_t len, uint32_t cap, const
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-#define ICMP_HEAD 8u /* in front of the quoted packet */
+#define ICMP_HEAD 8u /* bytes in front of the quoted packet */
 #define UDP_HEAD ((uint32_t)sizeof(struct rte_udp_hdr))
 
 /* Types and codes of RFC 792, 1122, 1191 and 1812. */

@@ -446,7 +446,7 @@ bool merge_complain(const struct dump_file *file)
  * interfaces is an interface of the slice, so that frames of both hosts can be distinguished.
  */
 
-#define COMMENT 256 /* bytes of a frame's comment */
+#define COMMENT 256 /* bytes of a frame's comment with its NUL, at most */
 /* The number of a sealed frame: its slot, and the count of this slot's frames. */
 #define NUMBER_SLOT_SHIFT 56
 #define NUMBER_COUNT (((uint64_t)1 << NUMBER_SLOT_SHIFT) - 1)
@@ -605,7 +605,7 @@ static void write_all(struct slice *s)
 	while (!s->out.error && (r = merge_next(s->m))) {
 		if (!s->frames++)
 			s->begin = r->time;
-		/* Frames that are left out change keys, too. */
+		/* Frames that the slice lacks are opened, too: keys may change with them. */
 		if (s->m->o->decrypt)
 			dump_decode(&r->frame, &view);
 		if (!is_selected(s, r))

@@ -26,7 +26,7 @@ static uint32_t lane_of(const struct trace *t, uint32_t flow)
 struct timeline_lanes {
 	uint32_t flow[MSG_LANES];
 	unsigned int num;
-	uint64_t begin, end; /**< times of the first and the last event */
+	uint64_t begin, end; /**< times of the message's first frame and of the last event */
 };
 
 static void timeline_lanes(const struct trace *t, const struct msg_watch *w,
@@ -50,7 +50,7 @@ static void timeline_lanes(const struct trace *t, const struct msg_watch *w,
 	}
 }
 
-/* @return MSG_LANES: it is not in the list */
+/* @return index of the flow's lane in the list; MSG_LANES: it is not there */
 static unsigned int timeline_lane(const struct trace *t, const struct timeline_lanes *lanes,
 				  uint32_t flow)
 {
@@ -120,7 +120,7 @@ static void bars(FILE *out, const struct list *l, const struct msg_watch *w,
 			if (e->time < lanes->begin || e->kind != LINK_BYTES ||
 			    timeline_lane(l->r->trace, lanes, e->flow) != n)
 				continue;
-			/* From 2^55 ns on, rounding of a double can make the column BAR. */
+			/* From 2^52 ns on, rounding of a double can make the column BAR. */
 			column = (unsigned int)((double)(e->time - lanes->begin) * BAR / span);
 			at = &bar[column < BAR ? column : BAR - 1];
 			if (e->again && e->way != DUMP_IN && !e->acked)
@@ -265,7 +265,7 @@ static void frame_title(FILE *out, const struct msg_watch *w, const struct msg_e
 	fprintf(out, "%s</title>", lost ? ", lost" : "");
 }
 
-/* A line that is seen, and a wider one for the mouse. */
+/* A visible line, and a wider invisible one, which is the area of the mouse. */
 static void frame_line(FILE *out, double x1, double y1, double x2, double y2, const char *color)
 {
 	svg_line(out, x1, y1, x2, y2, color, 1.2);
@@ -385,7 +385,7 @@ static void event(struct json *j, const struct trace *t, char phase, uint64_t ti
 	json_number(j, "tid", 0);
 }
 
-/* A new object has no comma before it: event() has written it. */
+/* A new object: json_begin() writes no comma, since event() has written one. */
 static struct json next_in(FILE *out)
 {
 	return (struct json){.out = out};
