@@ -97,8 +97,9 @@ static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
 }
 
 /*
- * Did both ends stop within LEFT_NS? An end that finds a dead lane by silence sends for more than
- * 20 ms (doc/raw-lanes.md). When a device reports that its link is down, both ends stop earlier.
+ * Did both ends stop within LEFT_NS after their longest losses began? An end that finds a dead lane
+ * by silence sends for more than 20 ms (doc/raw-lanes.md). When a device reports that its link is
+ * down, both ends stop earlier.
  */
 static bool left_at_once(const struct trace *t, const struct trace_flow *f,
 			 const struct trace_flow *g)
@@ -246,7 +247,7 @@ static void losses(const struct trace *t, const struct trace_flow *f, bool hole,
 
 	if (f->holes)
 		other += f->hole_lost;
-	else if (hole) /* the last frames, behind which none came: they met the hole, too */
+	else if (hole) /* its last frames, behind which none came, met the hole, too */
 		other += f->run.count;
 	lost = other < f->lost ? f->lost - other : 0;
 	if (!lost || fault_share(lost, f->judged) < GAP_FACTOR * gaps_of(t, f->in.file))
@@ -321,7 +322,7 @@ static uint64_t moved(const struct trace_flow *f)
 	return f->lost && f->first_lost < f->moved_at ? f->first_lost : f->moved_at;
 }
 
-/* A fault of one direction that explains all of its losses. @return whether there is one */
+/* Add a fault that explains all losses of a direction. @return whether there is one */
 static bool explained(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
 	if (f->moved_at) {

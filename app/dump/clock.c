@@ -255,13 +255,13 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 #define SAMPLES (1u << 17)
 #define PEEK 512u
 #define STRETCHES 32
-#define DRIFT_NS 1000000000u   /* shorter captures are too short for a drift */
-#define DRIFT_MOST 200e-6      /* crystals are within 100 ppm each */
+#define DRIFT_NS 1000000000u   /* ns; shorter captures are too short for a drift */
+#define DRIFT_MOST 200e-6      /* greatest drift: the crystals of both hosts are within 100 ppm */
 #define DRIFT_STRETCHES 8u     /* stretches with frames both ways, at least */
 #define DRIFT_SPREAD 2e-6      /* quartiles of slopes are at most this, or the median, apart */
-#define EQUAL_NS 20000000      /* clocks are equal if both least delays add up to at most this */
-#define HOST_NS 10000000       /* frames that come this much before they are sent: two clocks */
-#define CALL_NS 100000         /* a flight recorder marks polls that begin later in their call */
+#define EQUAL_NS 20000000      /* ns, at most, of both least delays together, for equal clocks */
+#define HOST_NS 10000000       /* ns; frames that come this long before they are sent: two clocks */
+#define CALL_NS 100000         /* ns; flight recorders mark polls that begin later in their call */
 #define NEIGHBOUR_NS 10000000u /* most ns between two frames that are compared */
 #define VOTES 8u /* pairs of neighbours, at least, of which three quarters agree on a station */
 

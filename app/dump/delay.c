@@ -79,8 +79,8 @@ static unsigned int change(const struct trace_sample *s, unsigned int n, double 
 }
 
 /*
- * How often frames took this long. Frames that were under way at one time count once, since one
- * pause of a host makes all of them late.
+ * How often frames took @p least ns or more. Frames that were under way at one time count once,
+ * since one pause of a host makes all of them late.
  */
 static unsigned int times_of(const struct trace_sample *s, unsigned int n, int64_t least)
 {
@@ -209,7 +209,7 @@ struct row {
 	int64_t floor;
 };
 
-/* The longest row of slots with at least this delay. */
+/* The longest row of slots whose least delay is @p floor or more. */
 static struct row longest(const struct trace_floor *s, unsigned int n, int64_t floor)
 {
 	struct row best = {0, 0, floor};
@@ -225,7 +225,7 @@ static struct row longest(const struct trace_floor *s, unsigned int n, int64_t f
 	return best;
 }
 
-/* Slots in the longest row with at least this delay before or after @p r. */
+/* Slots of the longest row before or after @p r whose least delays are its floor or more. */
 static unsigned int longest_besides(const struct trace_floor *s, unsigned int n,
 				    const struct row *r)
 {

@@ -184,7 +184,7 @@ static void waited(const struct trace *t, const struct trace_flow *f, uint64_t o
 	p->waiting++;
 }
 
-/* The ns that its path took at least, as a poll of the receiver proves; 0 = not known. */
+/* The ns that the frame took at least, as a poll of the receiver proves; 0 = not known. */
 static uint64_t proved_of(const struct pending *e)
 {
 	if (e->absent <= e->out || e->absent - e->out <= e->within)

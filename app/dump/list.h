@@ -22,7 +22,7 @@ struct list_top {
 		struct msg msg;
 	} one[LIST_MAX];
 	unsigned int num, room;
-	uint64_t count; /**< number of messages with a value, also of those not kept */
+	uint64_t count; /**< messages with a value above 0, with those not kept */
 };
 
 struct dump_options;

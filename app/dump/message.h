@@ -77,7 +77,7 @@ struct msg {
 	uint64_t done;     /**< arrival of the last byte */
 	uint64_t ended;    /**< time of the ATS, SYNC_ACK or other end; 0 = not seen */
 	uint64_t touched;  /**< time of its last frame */
-	uint64_t repair;   /**< longest time from a first transmission to the one that arrived */
+	uint64_t repair;   /**< ns, at most, from a first transmission to the one that arrived */
 	uint32_t again, lost;
 	struct msg_lane lane[MSG_LANES];
 	struct msg_name {
@@ -164,11 +164,11 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 /** "eager", "multi-eager", "rndv/pull", ... */
 const char *msg_protocol(const struct msg *m);
 const char *msg_protocol_name(unsigned int protocol); /**< @p protocol: below MSG_PROTOCOLS */
-/** The time from its first frame to its last byte, or without bytes to its end; 0 = incomplete. */
+/** ns from a message's first frame to its last byte, or without bytes to its end; 0 = incomplete */
 uint64_t msg_took(const struct msg *m);
 /**
- * The time from the arrival of its announcement, or in the sender's capture from its sending, to
- * the answer; 0 = not seen.
+ * ns from the arrival of a message's announcement, or in the sender's capture from its sending, to
+ * the answer; 0 = not seen
  */
 uint64_t msg_match(const struct msg *m);
 bool msg_complete(const struct msg *m);

@@ -69,7 +69,7 @@ struct merge {
 };
 
 /**
- * Find out what the captures are: this reads them once.
+ * Read the captures once, to find out what they are.
  * @return APP_OK, or an exit code after an error message
  */
 int merge_survey(struct merge *m, const struct dump_options *o);

@@ -182,7 +182,7 @@ struct trace_flow {
 	uint64_t first_lost, first_twice, first_late, first_changed;
 	/** frames not in `lost`, which the full ring of a silent receiver may have dropped */
 	uint64_t overflowed;
-	/** frames that came: number that the receiver's capture lacks, that the sender's lacks */
+	/** frames that came, and that a capture lacks: that of the receiver, of the sender */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
 	uint64_t known_in; /**< when the first frame came that is in its sender's capture, too */
 	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */

@@ -23,11 +23,11 @@ struct dissect_part {
 	uint32_t at, len;
 };
 
-/** The fields of a shape, as far as the bytes contain them. */
+/** Add the fields of a shape, as far as the bytes contain them. */
 void dissect_items_fields(proto_tree *tree, const struct dump_shape *s, struct dissect_part p);
 
 /**
- * A shape with everything that follows its fields, as a tree of its own.
+ * Add a shape with everything that follows its fields, as a tree of its own.
  * @param text  label of the tree
  * @return the tree
  */
@@ -49,7 +49,7 @@ void dissect_items_message(proto_tree *tree, uint8_t id, struct dissect_part p, 
  */
 const char *dissect_items_read(uint8_t id, struct dissect_part p, uint64_t conn);
 
-/** A number that is in no byte of the packet. */
+/** Add a number that is in no byte of the packet. */
 void dissect_items_number(proto_tree *tree, const int *field, uint32_t number);
 
 /* ---- fields --------------------------------------------------------------------------------- */

@@ -393,7 +393,7 @@ static void take_seq(packet_info *pinfo, const struct credit *of, weft_le32 seq)
 	mark(pinfo, weft_get32(seq) == of->seq - 1);
 }
 
-/* The credit is too small for an announced message if one of its length was sent whole before. */
+/* The credit is used up if it is too small for @p total, and as long a message was sent whole. */
 static void announce(packet_info *pinfo, struct credit *of, uint64_t total)
 {
 	spend(pinfo, of, 0);

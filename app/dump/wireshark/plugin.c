@@ -29,7 +29,7 @@
 #define IMM_LEN 4
 #define IMM_CONTROL 0x80000000u
 #define IMM_ID_SHIFT 25
-/* What takes the place of a connection. */
+/* Numbers in place of connection and token: for records (with more bits), for RoCE lanes. */
 #define OF_RECORD ((uint64_t)1 << 63)
 #define OF_ROCE UINT64_MAX
 
@@ -70,7 +70,7 @@ static bool next(const struct lane *l, uint32_t *at, struct dissect_part *m, uin
 	return true;
 }
 
-/* The names of the messages. On the first pass their pieces are learned. */
+/* @return the names of the first NAMED messages. On the first pass pieces are learned. */
 static const char *read_messages(const struct lane *l)
 {
 	packet_info *pinfo = l->p.pinfo;
