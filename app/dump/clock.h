@@ -78,7 +78,7 @@ struct trace_clock {
 	bool equal;         /**< one clock, by the frames or by the host's number: offset is 0 */
 };
 
-/** Reads the captures once. @return APP_OK, or an exit code after an error message */
+/** Read the captures once; not standard input. @return APP_OK, or exit code after a message */
 int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
 		 struct survey *survey);
 

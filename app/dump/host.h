@@ -48,7 +48,7 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 /** The polls of an interface. */
 struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port *port);
 
-/** Was the host silent at any time between these two? */
+/** Was the host silent at any time from @p from to @p to? */
 bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
 
 /**

@@ -73,8 +73,8 @@ void verdict_text(FILE *out, const struct list *l);
 const char *verdict_end(const struct report *r, const struct trace_flow *f, bool to, char *buf,
 			size_t size);
 /**
- * Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or "host of a.pcapng".
- * @return buf
+ * Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", "host of a.pcapng", or of a capture
+ * with gaps its file. @return buf
  */
 const char *verdict_where(const struct report *r, const struct trace_anomaly *a, char *buf,
 			  size_t size);

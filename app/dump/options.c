@@ -635,7 +635,7 @@ static bool is_capture(const struct dump_options *o)
 	return false;
 }
 
-/* Frames contain secrets and keys, so others can't read the file. @return -1 after a message */
+/* Frames contain secrets, so other users can't read the file. @return -1 after a message */
 static int open_slice(const struct dump_options *o)
 {
 	int fd;

@@ -228,7 +228,7 @@ static uint64_t trouble(const struct trace_flow *f)
 	return f ? f->lost + f->twice + f->late + f->changed + f->again : 0;
 }
 
-/* Is the lane of @p f printed before that of @p g? What went wrong counts first, then bytes. */
+/* Is the lane of @p f printed before that of @p g? Frames with trouble() count, then bytes. */
 static bool is_worse(const struct trace *t, const struct trace_flow *f, const struct trace_flow *g)
 {
 	uint64_t a = trouble(f) + trouble(trace_other(t, f)),

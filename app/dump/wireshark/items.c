@@ -393,7 +393,7 @@ static bool is_fragment(const struct dump_shape *s, const struct weft_wire_wireu
 	return s == dump_shape_of_msg(WEFT_WIRE_WIREUP) && weft_get16(w->total) != left;
 }
 
-/* @param p  has all fields of the shape. @return false: its records do not fill it */
+/* @param p  has all fields of the shape. @return false: the records do not fill @p p */
 static bool rest_of(proto_tree *tree, const struct dump_shape *s, struct dissect_part p)
 {
 	const struct weft_wire_am_rts *am = bytes_of(&p);

@@ -360,7 +360,7 @@ static int dissect_lane(tvbuff_t *tvb, packet_info *pinfo, proto_tree *root, voi
 
 /* ---- message records: packets of LINKTYPE_USER15 -------------------------------------------- */
 
-/* A message or a native operation behind the head. @return its name */
+/* Add the message or the native operation behind the head of a record. @return its name */
 static const char *record_body(proto_tree *tree, struct dissect_part p, uint64_t conn,
 			       uint32_t reported)
 {
@@ -436,7 +436,10 @@ static int dissect_message_record(tvbuff_t *tvb, packet_info *pinfo, proto_tree 
 
 /* ---- messages of RoCE lanes, in captures of the network device ------------------------------ */
 
-/* Wireshark dissects the rest. Messages of other programs mostly have other immediate data. */
+/*
+ * Wireshark dissects the headers of the packet. Messages of other programs mostly have other
+ * immediate data.
+ */
 static found dissect_roce(tvbuff_t *tvb, packet_info *pinfo, proto_tree *root, void *data)
 {
 	struct dissect_part p = {.pinfo = pinfo, .tvb = tvb, .len = tvb_captured_length(tvb)};
