@@ -44,7 +44,7 @@ struct dump_view {
 	struct dump_address src, dst; /**< of IP, else of Ethernet; of a record none */
 	uint16_t src_port, dst_port;  /**< 0 without UDP */
 	uint8_t ecn;                  /**< ECN bits of the IP header */
-	/** lane header, or of a record `made`; NULL = there is none of our magic and version */
+	/** lane header, or of a record `made`; NULL = none, cut, or magic or version is wrong */
 	const struct weft_frame_hdr *hdr;
 	uint16_t flags;
 	uint32_t length; /**< length of the lane frame, according to its header */

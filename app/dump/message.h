@@ -143,8 +143,8 @@ struct trace_follow {
 	uint64_t unfinished; /**< messages that are not complete when the captures end */
 	uint64_t forced;     /**< messages that were retired because the table was full */
 	uint64_t strays;     /**< DATA, PUT_DONE, RTR, PULL, ends and reads of unknown messages */
-	uint64_t sent_again; /**< messages with retransmissions */
-	uint64_t repaired;   /**< messages with a frame whose retransmission came first */
+	/** messages with retransmissions; messages with a frame whose retransmission came first */
+	uint64_t sent_again, repaired;
 	struct msg_sum sum[MSG_PROTOCOLS];
 	struct msg_watch watch[MSG_WATCHED];
 	unsigned int num_watched;
