@@ -201,8 +201,10 @@ static unsigned int class_of(uint64_t value)
 }
 
 /*
- * Count a frame by its load, and by the delay of what came last. Frames of silent hosts count, too:
- * frames that wait for a busy receiver are those behind many others.
+ * Count a frame from the first loss of its flow on. One histogram is by the load: the bytes that
+ * the flow had sent just before. The other is by the delay of the last frame that came. Unlike
+ * samples, the histograms include the times in which a host was silent: the queue of a busy
+ * receiver drops frames that are behind many others.
  */
 static void ranked(struct trace_flow *f, uint32_t load, bool came)
 {

@@ -392,8 +392,8 @@ static void report_unfinished(const struct list *l, const struct msg *m, uint64_
 	cb(arg, m, text);
 }
 
-#define QUESTIONS 3u /* fewer unanswered requests are not reported */
-#define SILENT_NS 100000000u
+#define QUESTIONS 3u         /* fewer unanswered requests are not reported */
+#define SILENT_NS 100000000u /* lanes with a newer acknowledgement are not reported */
 
 void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 {

@@ -55,7 +55,11 @@ void list_json(struct json *j, const struct list *l, const char *name, const str
  */
 typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);
-/** Reports unanswered requests and lanes without acknowledgements. */
+/**
+ * Reports what had no answer at the end of the captures: HELLO, ARP requests and neighbour
+ * solicitations, one sentence for each pair of addresses; and lanes on which retransmitted frames
+ * got no acknowledgement. dump/list.c has the limits.
+ */
 void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg);
 
 /** "tag 0x101", "am 3", "put", ... @return buf */

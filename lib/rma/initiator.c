@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics by messages: the initiator's part, up to the peer's replies. */
+/*
+ * The initiator's part of puts, gets and atomics: the begin and the end of every operation, native
+ * ones included. For operations by messages also what the initiator sends, and the peer's replies.
+ */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rma/initiator.h
- * Puts, gets and atomics by messages, at their initiator: what it sends, and the replies.
+ * Puts, gets and atomics at their initiator: the begin and the end of every operation, native ones
+ * included. For operations by messages also what the initiator sends, and the replies.
  */
 #ifndef WEFT_RMA_INITIATOR_H
 #define WEFT_RMA_INITIATOR_H

@@ -7,8 +7,8 @@
  *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; the hooks
  *	                 (msg/state.h)
  *	rma/rkey.c       remote keys; those made from a number: requesting the rest from the owner
- *	rma/initiator.c  the initiator's part: messages that it sends, also atomics on typed arrays;
- *	                 replies of the peer
+ *	rma/initiator.c  the initiator's part: begin and end of every operation; messages that it
+ *	                 sends, also atomics on typed arrays; replies of the peer
  *	rma/native.c     the initiator's part over native lanes, and its buffer there
  *	rma/target.c     requests from peers
  *	rma/fence.c      order: confirmation, fences, and the part of a flush; the number of gets

@@ -289,8 +289,9 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 		if (max == 0 || !first_link(in, &p))
 			return 0;
 		take_pair(in, &st, p, &out[0]);
+		/* At most 48 bytes: set_numbers() (wireup/lanes.c) cuts the text. */
 		snprintf(out[0].why, sizeof(out[0].why),
-			 "lowest latency of those that a control channel connects");
+			 "lowest latency of lanes a control channel opens");
 		n = 1;
 	} else if (in->have_boot && max > 0) {
 		take_pair(in, &st, in->boot, &out[0]);

@@ -21,7 +21,10 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-/* Keepalives get no answer. */
+/*
+ * The peer has not answered keepalives or queries: report the connection as suspect, unless that
+ * was done within the last RAW_SUSPECT_AGAIN_NS.
+ */
 void raw_suspect_idle(struct raw_conn *c);
 
 /* Connections that one raw_timers() call checks, per clock: the others wait for the next call. */

@@ -18,7 +18,11 @@
 #define JUDGE_STEP 200000u /* ns between two walks over the outstanding frames */
 /* a path that was good for this time is probed soon when it is bad again */
 #define GOOD_NS 1000000000ull
-#define RESCUE_NS 100000u /* a later answer may be that of a peer that was not polling */
+/*
+ * ns in addition to two round trips: an answer to a tail probe within this time is prompt. A later
+ * one may be that of a peer that was not polling.
+ */
+#define RESCUE_NS 100000u
 
 static_assert(WEFT_PATHS_MAX == WEFT_FRAME_PATHS_MAX, "masks");
 

@@ -282,7 +282,7 @@ static int map_user(uint16_t port, struct weft_mem_lane *mem, char *why, size_t 
 	int rc = -ENODEV;
 
 	mem->unmap = unmap_user;
-	snprintf(why, why_len, "its NIC was taken away");
+	snprintf(why, why_len, "the NIC of this interface was taken away, or its port was closed");
 	pthread_mutex_lock(&lock);
 	if (devices[port])
 		rc = get_range(devices[port], mem->start & ~(page - 1),
@@ -310,7 +310,7 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 	} else if (rc == -ENOENT) {
 		snprintf(why, why_len,
 			 "this NIC reads memory of the EAL only: there is no IOMMU that maps other "
-			 "memory, or its addresses are too high for it");
+			 "memory, or the addresses of other memory are too high for the IOMMU");
 		rc = -EOPNOTSUPP;
 	}
 	if (rc) {

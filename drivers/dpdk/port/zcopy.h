@@ -60,9 +60,9 @@ void weft_dma_close(uint16_t port);
  * Let the device of @p port read [addr, addr + len).
  * @param reach     the result of weft_dma_open()
  * @param[out] mem  one reference, for weft_mem_lane_put()
- * @return 0; -ENOSPC: too many areas, give some back; -EOPNOTSUPP: memory that it cannot read;
- *   -ENODEV: its device was taken away; or the error of the EAL or the IOMMU, with a sentence in
- *   @p why
+ * @return 0; -ENOSPC: too many areas, give some back; -EOPNOTSUPP: memory that the device cannot
+ *   read; -ENODEV: the port's device was taken away, or the port was closed; or the error of the
+ *   EAL or the IOMMU, with a sentence in @p why
  */
 int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t len,
 		 struct weft_mem_lane **mem, char *why, size_t why_len);
