@@ -39,7 +39,11 @@ void weft_wait_disarm(struct weft_worker *w);
  * lost wake-up if only the timer woke the thread. Locked.
  */
 void weft_wait_found(struct weft_worker *w);
-/** A progress call that began with an armed worker ends, after @p n events. Locked. */
+/**
+ * A progress call that began with an armed worker ends, after @p n events. If @p n is 0 and nothing
+ * waits, the lanes are armed again for other threads that sleep. Else the threads are roused. The
+ * worker is locked.
+ */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: the iface cannot wake the worker. */
 int weft_wait_fd_of(struct weft_lane_iface *iface);

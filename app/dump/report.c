@@ -194,7 +194,7 @@ static void protocols_text(FILE *out, const struct trace_follow *fo)
 		fprintf(out, "%10" PRIu64 " messages are not finished\n", fo->unfinished);
 	if (fo->strays)
 		fprintf(out,
-			"%10" PRIu64 " fragments are of messages whose start was not captured\n",
+			"%10" PRIu64 " parts of rendezvous name a request that was not captured\n",
 			fo->strays);
 	if (fo->forced)
 		fprintf(out,

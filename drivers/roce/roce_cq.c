@@ -56,7 +56,9 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	}
 	roce_srq_fill(r);
 	if (r->posted < MARGIN) {
-		snprintf(why, why_len, "%s: receive buffers can't be posted", r->dev->name);
+		snprintf(why, why_len,
+			 "%s: the device accepts fewer receive buffers than a lane needs",
+			 r->dev->name);
 		return -EIO;
 	}
 	return 0;

@@ -520,7 +520,10 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 	roce_pool_init(&u->tx_pool, u->dev, 128u << u->mtu, UD_TX);
 	post_receives(u);
 	if (u->posted == 0) {
-		snprintf(why, why_len, "%s: receive buffers can't be posted", u->dev->name);
+		snprintf(why, why_len,
+			 "%s: no receive buffer could be registered and posted: "
+			 "check the limit of locked memory (ulimit -l)",
+			 u->dev->name);
 		return -EIO;
 	}
 	return 0;

@@ -297,7 +297,8 @@ static bool ranges_room(struct weft_msg_ep *me)
 		mw->count.fragmented++;
 		weft_msg_fail_later(
 			most, -EPROTO,
-			"the peer fragments its messages into more ranges than its share");
+			"incomplete messages of the peer have more gaps between received bytes "
+			"than its share");
 	}
 	return true;
 }
@@ -319,8 +320,11 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 	} else {
 		rc = -EPROTO;
 		me->mw->count.fragmented += !me->rx_fragmented;
-		weft_msg_fail(me, rc, "the peer fragments its messages into more than %u ranges",
-			      me->rx_ranges - 1);
+		weft_msg_fail(
+			me, rc,
+			"incomplete messages of the peer have more than %u gaps between received "
+			"bytes, and there is no room for more",
+			me->rx_ranges - 1);
 	}
 	return rc;
 }

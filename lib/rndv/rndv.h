@@ -79,8 +79,15 @@ struct weft_rndv_port;
 #define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack; on long paths slack_most() */
 #define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
 #define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
-#define WEFT_PULL_LOW 8000000u  /**< ns; after this time with the greatest slack the rate falls */
-/** ns; a request is late this time, and 4 x (round trip + slack), after it was made */
+/**
+ * ns; with the greatest slack the rate falls when less than 7/8 of it has come for this time, and
+ * for 4 round trips
+ */
+#define WEFT_PULL_LOW 8000000u
+/**
+ * ns; a request of this age + 4 x (round trip + slack) is late if its lane has delivered nothing
+ * for that time. When #WEFT_SHARE_STALL more has passed, it is late in any case.
+ */
 #define WEFT_PULL_LATE 200000u
 /** while fewer lanes are in use, an idle one gets a piece though the window is full */
 #define WEFT_PULL_USERS 2u

@@ -654,9 +654,10 @@ void weft_unclaimed_remove(struct weft_ep *ep)
 /* ------------------------------------------------------------------ no endpoint yet */
 
 /*
- * Connections that peers have made and that have sent no message for an endpoint yet; and the end
- * of any connection. All wait for the same time, so a list has them in the order of their
- * deadlines. A hash table finds a connection when its first message removes it from the list.
+ * A worker has a list of connections that peers have made, and over which no message for an
+ * endpoint has come yet. All have the same time for it, so the list is in the order of their
+ * deadlines. The first message, or the end of the connection, removes it from the list, where a
+ * hash table finds it. weft_lane_ep_destroy() ends any connection, also one that is not listed.
  */
 
 uint64_t weft_connect_timeout(const struct weft_worker *w)

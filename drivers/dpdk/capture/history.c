@@ -152,10 +152,11 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char
 	l->used = n < 0 || (size_t)n >= l->size - l->used ? l->size - 1 : l->used + (size_t)n;
 }
 
-/* The slots of a ring that are in the file: those up to the newest one. */
+/* A ring of slots. Those with the last `num` numbers are in the flight recorder's file. */
 struct ring {
-	unsigned int shift, num;
-	uint64_t newest;
+	unsigned int shift; /* log2 of the ns of a slot */
+	unsigned int num;   /* slots */
+	uint64_t newest;    /* number of the newest slot; 0 = none */
 };
 
 static uint64_t begin_of(const struct ring *r)

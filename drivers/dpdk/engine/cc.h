@@ -79,8 +79,8 @@ struct weft_cc_round {
 /** Estimate of the delay that does not depend on the window, in bytes, ns, rounds (cc_cause.c). */
 struct weft_cc_noise {
 	uint32_t noise; /**< delay beyond `base` that counts as no queue */
-	uint32_t mean;  /**< mean round trip of the last rounds */
-	uint32_t from;  /**< window of these rounds */
+	uint32_t mean;  /**< mean round trip of the last round; smoothed while `steady` */
+	uint32_t from;  /**< window at the begin of the last round */
 	/** smoothed difference of the longest and the shortest round trip of a round */
 	uint32_t range;
 	uint32_t peak; /**< longest delay of the last peak_rounds rounds */
@@ -92,7 +92,7 @@ struct weft_cc_noise {
 	bool steady;    /**< the window has hardly changed in the last two rounds */
 	/** a round beyond the target adds OVER_MORE, a round below it takes 1 away */
 	uint8_t over;
-	uint32_t high;    /**< largest window of the last rounds */
+	uint32_t high;    /**< largest window; falls by a part of itself in each round */
 	uint16_t wait;    /**< rounds until the next test because of a long delay */
 	uint16_t backoff; /**< the value of `wait` after the last test */
 	uint16_t again;   /**< rounds until a test whether the noise is still there */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The helper that reports the end of this process to its peers: its start, and the shared table. */
+/*
+ * A helper reports the end of this process to its peers. This file starts the helper, and fills the
+ * table of farewells that the process and the helper share.
+ */
 
 #include <dlfcn.h>
 #include <errno.h>
