@@ -662,7 +662,7 @@ typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource 
 
 /** A driver. lib/context.c of the sources has the table of Weft's own drivers. */
 struct weft_lane_driver {
-	const char *name; /**< 1 to 7 lower-case letters, digits, '_', '-' */
+	const char *name; /**< 1 to 15 lower-case letters, digits, '_', '-' */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	/**
 	 * Optional: the name of another driver whose lanes have the same frames and addresses.
