@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Paths on a connection that is up: their ports, opening, trials of more. doc/raw-lanes.md. */
+/* Chooses ports of paths, opens paths, and tries whether more of them help. doc/raw-lanes.md. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 
 /* ---------------------------------------------------------------- ports */
 
-/* Choice of the UDP port of the next probe: its answer must arrive at this worker's queue. */
+/* The port of a HELLO or PROBE is chosen so that the answer arrives at this worker's queue. */
 
-/* Rounds of HELLO that choose ports by the driver's report of its hash; later ones do not. */
+/* Tries of a handshake step in which ports are chosen by the hash that the driver reports. */
 #define TRUST 8u
-#define PATIENT 3u /* rounds of HELLO from the usual port only */
+#define PATIENT 3u /* rounds of HELLO from the usual port only, where ports choose no queue */
 #define HELLOS_MAX 32u
 
 static const struct weft_rss *trusted_rss(const struct raw_conn *c)
@@ -32,7 +32,7 @@ static const struct weft_rss *trusted_rss(const struct raw_conn *c)
 	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
 }
 
-/* @return N, if one of N ports leads to the right queues */
+/* @return N, if one of N tried ports leads to the right queues of both ends */
 static unsigned int queue_odds(const struct raw_conn *c)
 {
 	const struct weft_steering *s = &c->iface->port->steering;
@@ -52,8 +52,8 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
 }
 
 /*
- * @return the next candidate. If the port makes no difference, path 0 has the port on which all
- * listen. Without an answer to HELLO others are tried, as a flow may be black-holed.
+ * @return the next port to try. If ports choose no queue, path 0 has the port on which all listen.
+ * After PATIENT tries every second HELLO takes another port, as a network may drop one flow.
  */
 static uint16_t next_port(struct raw_conn *c, unsigned int path)
 {
@@ -92,7 +92,8 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
 		return false;
 	}
 	raw_count(c->iface, RAW_STEER_WRONG);
-	c->hash_wrong = true; /* or the return path uses other ports than the forward path */
+	/* The driver's report is wrong, or a device between the ends has changed the ports. */
+	c->hash_wrong = true;
 	return true;
 }
 
@@ -101,19 +102,20 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
 /*
  * Opening paths, and changing their ports.
  *
- * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
- * shows that both directions carry frames. Then it sends PROBE{USE}, and the responder sends to
- * that port from then on. A responder that needs a path requests it by PROBE{WANT}.
+ * Only the initiator chooses ports. It sends PROBE{PATH} from a new port. This changes nothing, but
+ * the answer shows that both directions carry frames. Then the initiator sends PROBE{USE}, and the
+ * responder sends to that port from then on. A responder that needs a path requests it by
+ * PROBE{WANT}.
  */
 
 #define OPEN_STEP 1000000u /* ns by which the wait after each probe grows */
-/* probes of one attempt; unanswered, a device on the path seems to drop other ports */
+/* An attempt ends after N probes without an answer: a device may drop all other ports. */
 #define OPEN_TRIES 16u
-/* ns from a failed attempt to the next: the first wait, and the longest, as each wait doubles */
+/* ns from a failed attempt to the next: the first wait and the longest; each wait doubles */
 #define OPEN_AGAIN_MIN 200000000ull
 #define OPEN_AGAIN_MAX 10000000000ull
 #define RESERVE_FRAMES 32u
-#define USE_MIN 1000000ull /* ns to the second USE, at least; doubles */
+#define USE_MIN 1000000ull /* ns from the first USE to the second, at least; then it doubles */
 #define USE_TRIES 4u
 #define OTHER_PORTS 64u /* tries to find a port that no path has */
 
@@ -122,13 +124,13 @@ static bool is_ours(const struct raw_conn *c)
 	return !c->base.passive && !c->iface->rx_filter.raw_ethertype;
 }
 
-/* If ports choose the receive queue, too, only the handshake finds them, for configured paths. */
+/* Where ports choose the receive queue, only the handshake searches ports of further paths. */
 bool raw_multi_can_open(const struct raw_conn *c)
 {
 	return c->iface->paths_auto && !raw_paths_spread(c) && c->path_count < RAW_PATHS_AUTO;
 }
 
-/* @return a port that no path has; after OTHER_PORTS tries any port */
+/* @return a port that no path has; after OTHER_PORTS tries the last one tried */
 static uint16_t fresh_port(struct raw_conn *c)
 {
 	uint16_t port = 0;
@@ -168,8 +170,8 @@ int raw_path_request(struct raw_conn *c, uint8_t k)
 }
 
 /*
- * USE leaves from the path's new port. This end uses that port once the answer has arrived; until
- * then frames take the previous port. A lost USE is sent again with the same id.
+ * USE leaves from the path's new port. This end uses that port once the answer has arrived. Until
+ * then frames take the previous port, if the path has one. A lost USE is sent again with its id.
  */
 static void send_use(struct raw_conn *c, uint8_t k)
 {
@@ -201,8 +203,8 @@ bool raw_path_using(struct raw_conn *c, uint8_t k)
 }
 
 /*
- * Responder: only the initiator can choose a port. The request goes over the path in use, and in
- * rotation over the others.
+ * Only the initiator can choose a port. The request takes the path in use, and with each further
+ * try the next path.
  */
 void raw_path_want(struct raw_conn *c, uint8_t k)
 {
@@ -233,8 +235,8 @@ void raw_path_open(struct raw_conn *c)
 }
 
 /*
- * Open a path before it is needed: if the direction from the peer to this end fails, a request of
- * the peer for a path could not arrive. Only where there is traffic.
+ * Opens a path before it is needed: if the direction from the peer to this end fails, a request of
+ * the peer for a path could not arrive. An idle connection opens none.
  */
 void raw_path_reserve(struct raw_conn *c)
 {
@@ -265,7 +267,7 @@ void raw_path_open_timer(struct raw_conn *c)
 	raw_deadline_tx(c, mp->open_at);
 }
 
-/* @return true: path @p k is the next one, and now open */
+/* Opens path @p k. @return false: k is not the next number, or there is no memory */
 static bool one_more(struct raw_conn *c, uint8_t k)
 {
 	if (k != c->path_count || raw_state_paths(c, k + 1u) != 0 ||
@@ -281,7 +283,7 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 
 /* ---------------------------------------------------------------- receiving */
 
-/* Path @p k has other ports. The farewell goes by those of path 0. */
+/* Path @p k has other ports: its round trip is unknown. The farewell takes the ports of path 0. */
 static void ports_changed(struct raw_conn *c, uint8_t k)
 {
 	c->path[k].rtt = (struct weft_rtt){0};
@@ -299,7 +301,7 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	if (kind == WEFT_FRAME_PROBE_PATH) {
 		if (raw_paths_ignored(c, false))
 			return;
-		/* The peer accepts a USE of the path only with a higher number. */
+		/* The peer ignores a USE with a lower number than the path's last one. */
 		m->last_id = ++m->use_id;
 		m->use_port = v->dst_port;
 		m->use_tries = 0;
@@ -317,14 +319,14 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	raw_multi_renewed(c, k);
 }
 
-/* Answer by the ports of the probe, whatever ports the path has. */
+/* Answers by the ports of the probe, which need not be those of the path. */
 static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	raw_ctl_send_by(c, v->hdr->path, v->dst_port, v->src_port, WEFT_FRAME_PROBE_ACK, v->body,
 			sizeof(struct weft_frame_probe));
 }
 
-/* @return true: the probe is to be answered, over path v->hdr->path */
+/* Takes the port of a USE. @return true: USE is to be answered over path v->hdr->path */
 static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint16_t id)
 {
 	struct raw_multi_path *m;
@@ -393,7 +395,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	if (c->state == RAW_HALF_OPEN)
 		c->path[0].dport = v->src_port;
 	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_FLOOR)
-		*over = raw_came_over(c, v); /* the probe is one of the search for the path's MTU */
+		*over = raw_came_over(c, v); /* a probe of the search for the MTU (engine/mtu.c) */
 	return true;
 }
 
@@ -402,15 +404,15 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 /*
  * The number of paths that carry new frames, if no number is configured: one, until trials
  * (engine/rules.h) show that more help. A trial costs some frames. It is made while the window
- * holds frames back, a queue grows or frames are lost, and less often after each failure.
+ * holds frames back, a queue grows or frames are lost. The wait doubles after each failure.
  */
 
-#define PAIR_NS 50000u     /* between two pairs, or half a round trip if that is longer */
-#define SILENT_TIMEOUTS 2u /* in a row, after which no trial is made */
+#define PAIR_NS 50000u     /* ns from one pair to the next, at least (pair_wait()) */
+#define SILENT_TIMEOUTS 2u /* timeouts in a row that end a trial, or delay it */
 /* ns from a failed trial to the next: at first and at most, as each failure doubles it */
 #define AGAIN_MIN 10000000ull
 #define AGAIN_MAX 10000000000ull
-/* ns until half of the paths are tried: at first and at most; doubles when they were too few */
+/* ns until half of the paths are tried: at first and at most; doubles when half are too few */
 #define FEWER_MIN 1000000000ull
 #define FEWER_MAX 64000000000ull
 
@@ -435,7 +437,7 @@ static void probe_over(struct raw_conn *c, uint8_t k, uint16_t id)
 			RTE_MIN(c->tx.cut, c->frame_size));
 }
 
-/* Full frames, since a queue may have room for small ones where it has none for data. */
+/* Sends a pair of full frames: a queue with room for small frames may have none for data. */
 static void begin_pair(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
@@ -459,7 +461,7 @@ static void begin_pair(struct raw_conn *c)
 		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
 }
 
-/* A trial adds an eighth at most to what the path in use carries. */
+/* @return ns to the next pair, whose two frames add at most an eighth to the bytes of a path */
 static uint64_t pair_wait(const struct raw_conn *c)
 {
 	uint32_t window = c->tx.cc ? c->tx.cc[c->next_path].window : c->tx.inflight;
@@ -498,7 +500,7 @@ static void trial_end(struct raw_conn *c, bool more)
 	raw_multi_activate(c, mp->active | spare_paths(mp));
 }
 
-/* More paths that helped once need not help for ever. */
+/* Halves the number of paths after fewer_ns: the reason for more paths may be gone. */
 static void try_fewer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
@@ -532,7 +534,7 @@ void raw_path_grow_timer(struct raw_conn *c)
 		return;
 	c->path_busy = false;
 	try_fewer(c);
-	/* As many spare paths as there are in use: a successful trial doubles the number. */
+	/* A successful trial doubles the number of paths, so as many spare ones are needed. */
 	if (count_paths(spare_paths(mp)) < count_paths(mp->active))
 		raw_path_open(c);
 	if (spare_paths(mp) == 0)

@@ -20,22 +20,25 @@
 /* ---------------------------------------------------------------- the ports of the paths */
 
 /*
- * Finds the ports of each path of a connection: those from which the initiator's probes reached the
- * peer's queue, and their answers this end's.
+ * Finds the ports of each path of a connection. From such a port the initiator's probe reaches the
+ * right queue of the peer, and the answer reaches the right queue of the initiator.
  *
- * If neither end hashes frames to queues, every port does, and one probe per path is enough.
- * Otherwise the initiator sends probes from many ports: those by which answers arrive at its own
- * queue, as far as its driver reports the hash (weft_path_port()). It need not know the peer's
- * hash. A worker hands over frames of other workers that arrive at its queue. While a better port
- * may still be found, such a probe is not answered, or its answer is ignored. At last any port is
- * accepted: then frames pass through the other worker, the lane is slower and depends on that
- * worker's polling, and a warning reports it.
+ * If neither end hashes frames to queues, every port is right, and one probe per path is enough.
+ * Otherwise the initiator sends probes from many ports. If its driver reports the hash, these are
+ * ports by which answers arrive at its own queue (weft_path_port()). The peer's hash is not needed.
+ * A worker hands over frames of other workers that arrive at its queue. While a better port may
+ * still be found, such a probe is not answered, or its answer is ignored. At last any port is
+ * accepted. Then frames pass through the other worker: the lane is slower, depends on that worker's
+ * polling, and a warning reports it.
  *
  * All further paths are searched at once. If no probe of a path is answered although small frames
  * over path 0 are, a device drops that path's frames: this path and those behind it are left out.
  */
 
-/* Ports tried in a round per small frame, if any will do: random loss is not a blocked path. */
+/*
+ * Probes of a path in each round after the first, where every port is right. One small frame over
+ * path 0 leaves with them, so random loss does not look like a blocked path.
+ */
 #define TRIES 3u
 /*
  * Answers over path 0 after which a silent path is given up. The larger number applies while an end
@@ -146,7 +149,7 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 
 	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(ports[0]) > v->body_len)
 		return -EPROTO;
-	/* Check all of it before anything is stored: READY may arrive again, and be valid then. */
+	/* Nothing is stored before all is checked: READY may arrive again, and be valid then. */
 	memcpy(ports, v->body + sizeof(*r), n * sizeof(ports[0]));
 	for (uint32_t i = 1; i < n; i++)
 		if (weft_get16(ports[i]) == 0)
@@ -164,9 +167,9 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 /* ---------------------------------------------------------------- round trip and bandwidth */
 
 /*
- * Measures the path's round trip and bandwidth. Between the PROBE that has found the frame size and
- * READY, the initiator sends some more PROBEs. So protocols are chosen by measured values and not
- * by those that a driver states:
+ * Measures the round trip and the bandwidth of path 0. Between the PROBE that has found the frame
+ * size and READY, the initiator sends some more PROBEs. So protocols are chosen by measured values
+ * and not by those that a driver states:
  *
  * - PING: small probes, one after the other. Each is answered at once, until the least round trip
  *   no longer falls. Longer round trips include a peer that was busy connecting, or memory that was
@@ -176,22 +179,22 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
  *   counts: a token bucket is empty by then, and slower stretches were interrupted.
  *
  * The responder measures the same from its side: PINGs follow its answers, and the TRAIN arrives.
- * Nothing depends on the result: frames may be lost, and the time is bounded. A peer that does not
- * know PING and TRAIN takes them for small probes.
+ * The connection is made without a result, too: frames may be lost, and the time is bounded. A peer
+ * that does not support PING and TRAIN takes them for small probes.
  */
 
 #define PINGS 64u
-/* Pings in a row that shorten the best round trip by at most 1/8, after which it counts. */
+/* The least round trip counts after N pings in a row that shorten it by at most 1/8. */
 #define PINGS_SAME 12u
 /*
- * ns after which no further ping is sent, once PINGS_MIN were sent. On a slow path the first ping
- * waits behind retransmitted full PROBEs.
+ * ns after which no further ping is sent, once PINGS_MIN were sent (LONG_PINGS on a long path). On
+ * a slow path the first ping waits behind retransmitted full PROBEs.
  */
 #define PING_NS 2000000u
 #define PINGS_MIN 4u
 /*
- * ns: a longer round trip through memory shows that the peer was busy connecting all the time. The
- * stated latency is then nearer to the truth.
+ * ns: a longer round trip through memory shows that the peer was busy connecting all the time. Then
+ * the latency that the driver states is used.
  */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u
@@ -199,11 +202,11 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define AT_ONCE 4u
 #define SLOW_SKIP 4u
 #define STRETCH 32u
-#define LIMIT_NS 12000000u /* of live_clock: for the whole measurement */
+#define LIMIT_NS 12000000u /* ns of live_clock, for the whole measurement */
 /*
-  * A path is long if its round trip takes LONG_NS. Two pings have to do there: the responder
- * measures with the second one. LONG_TRIPS round trips replace LIMIT_NS where they take longer. The
- * round trip is that of the search for the frame size.
+ * A path is long from a round trip of LONG_NS on. Two pings have to do there: the responder
+ * measures with the second one. LONG_TRIPS of the handshake's round trips replace LIMIT_NS where
+ * they take longer.
  */
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
@@ -272,14 +275,14 @@ static void train_mark(struct raw_conn *c)
 			m->best = ns;
 		m->mark = now;
 	}
-	/* On a slow path, the frames that arrive after this one have to suffice. */
+	/* On a slow path, which completes no second stretch, the frames after this one count. */
 	if (m->done == SLOW_SKIP)
 		m->slow_mark = now;
 	m->last = now;
 	c->measured.frame = frame_time(m);
 }
 
-/* The receiver checks the CRC32C of PROBEs; data may have none. So that time is subtracted. */
+/* @return ns of checking a PROBE's CRC32C, which are subtracted where data has no CRC32C */
 static uint32_t check_time(struct raw_conn *c)
 {
 	uint64_t begin, end;
@@ -287,7 +290,7 @@ static uint32_t check_time(struct raw_conn *c)
 	memset(c->iface->scratch, 0, c->frame_size);
 	begin = clock_now(c->iface);
 	if (weft_crc32c(WEFT_CRC32C_INIT, c->iface->scratch, c->frame_size) == 1)
-		return 0; /* cannot be optimised away */
+		return 0; /* with a use of the result the compiler keeps the call */
 	end = clock_now(c->iface);
 	return (uint32_t)(end - begin);
 }
@@ -394,7 +397,7 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 	out->latency = (double)m->rtt * 0.5e-9;
 	if (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY && m->rtt > MEMORY_RTT_MAX)
 		out->latency = 0;
-	/* A window takes hardly longer than the round trip: the window was the limit. */
+	/* A window of the train took hardly longer than a round trip: it was the limit. */
 	if (ns > 0 && m->rtt != 0 && ns * WINDOW < 1.5 * m->rtt)
 		ns = 0;
 	if (c->csum != WEFT_FRAME_CSUM_CRC32C && ns > 2.0 * m->check)

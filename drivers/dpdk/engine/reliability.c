@@ -30,7 +30,7 @@
 /* ---------------------------------------------------------------- timer */
 
 #define LATE_MAX (2ull * WEFT_RTO_MIN)
-/* ns: half of the smoothed round trip exceeds the least one by this: there is a queue */
+/* ns: there is a queue if half of the smoothed round trip exceeds the least one by more */
 #define QUEUE_NS 20000u
 
 /*
@@ -57,7 +57,7 @@ static void set_probe_wait(struct raw_conn *c)
 	c->tx.probe_wait = (uint32_t)RTE_MAX(wait, c->tx.late + c->tx.late / 4ull);
 }
 
-/* What follows from round trips is computed for each sample, not for each frame. */
+/* Values that depend on round trips are computed for each sample, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt;
@@ -68,7 +68,7 @@ void raw_timer_learn(struct raw_conn *c)
 	set_probe_wait(c);
 }
 
-/* A frame was acknowledged @p age ns after it was sent: the peer was late. */
+/* The peer acknowledged a frame only @p age ns after it was sent: tail probes wait longer. */
 static void timer_late(struct raw_conn *c, uint64_t age)
 {
 	if (age <= c->tx.late)
@@ -77,7 +77,7 @@ static void timer_late(struct raw_conn *c, uint64_t age)
 	set_probe_wait(c);
 }
 
-/* The last frame was retransmitted: from here on the retransmission timeout applies. */
+/* After a tail probe, or a request for an ACK, the retransmission timeout applies. */
 void raw_timer_arm_rto(struct raw_conn *c)
 {
 	/* Each path gets a try before the timeout doubles. */
@@ -90,8 +90,8 @@ void raw_timer_arm_rto(struct raw_conn *c)
 
 /*
  * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
- * or for its core. Round trips do not show that delay, as a burst of long frames gives no exact
- * sample. Call before processing the first acknowledgement after a request
+ * or for the peer's core. Round trips do not show that delay, as a burst of long frames gives no
+ * exact sample. To be called before the first acknowledgement after a request is processed
  * (RAW_TAIL_ACK_REQUESTED).
  */
 static void tail_answered(struct raw_conn *c)
@@ -199,7 +199,7 @@ static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter wh
 	uint8_t before = slot->path, path;
 	int err;
 
-	/* Another path, if there is one: the cause of the loss may still exist on the last one. */
+	/* Another path is taken, if there is one: the cause of the loss may last on this one. */
 	path = raw_multi_other(c, before, why != RAW_TX_FAST || slot->tries > RESERVE_TRIES);
 	if (unlikely(slot->tries >= RAW_MTU_TRIES))
 		raw_mtu_suspect(c, seq);
@@ -228,8 +228,9 @@ static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter wh
 }
 
 /*
- * Retransmit frames that newer frames of the same path have overtaken, once each had time to
- * arrive, and frames of a path that is silent. loss_timer is set for frames that only lack time.
+ * Retransmits frames that newer frames of the same path have overtaken, once each had time to
+ * arrive, and frames of a path that is silent. If a frame has to wait, for its time, for pacing or
+ * for the port, loss_timer is set.
  */
 void raw_loss_detect(struct raw_conn *c)
 {
@@ -279,15 +280,15 @@ static uint32_t last_unacked(const struct raw_tx *tx)
 	return seq;
 }
 
-/* Only frames of the peer's own thread count: its heartbeat thread receives no frames. */
+/* Only frames of the peer's worker count: its heartbeat thread (ALIVE) receives no frames. */
 static bool received_since(const struct raw_conn *c, uint64_t live_clock)
 {
 	return raw_live_seen(&c->live, c->rx.seen) > live_clock;
 }
 
 /*
- * A ring in memory loses no frame, and a switch behind it rarely one: a silent peer almost always
- * waits for its core. Retransmitted data would only be in the ring twice, so an empty frame
+ * A ring in memory loses no frame, and a switch behind it rarely loses one: a silent peer almost
+ * always waits for its core. Retransmitted data would only be in the ring twice, so an empty frame
  * requests an acknowledgement first. Data is retransmitted after a frame of the peer that does not
  * acknowledge it.
  */
@@ -297,7 +298,7 @@ static bool queries_first(const struct raw_conn *c)
 	       (c->tx.tail == RAW_TAIL_NONE || !received_since(c, c->tx.tail_at));
 }
 
-/* The wait doubles with each try without an answer. */
+/* A try had no answer. The wait doubles once each path has had a try. */
 static void back_off(struct raw_conn *c)
 {
 	if (c->tx.backoff >= 15u * c->path_count)
@@ -354,8 +355,8 @@ static void send_again(struct raw_conn *c)
 /*
  * The peer is silent although frames are outstanding. First the last frame is retransmitted with a
  * request for an ACK: the SACK in it names the missing frames. Only then the oldest frame is
- * retransmitted, at growing intervals. On memory ports a request without data precedes each of
- * them.
+ * retransmitted, at growing intervals. On memory ports requests without data are sent instead,
+ * until a frame of the peer arrives.
  */
 bool raw_timer_fire(struct raw_conn *c)
 {
@@ -376,9 +377,9 @@ bool raw_timer_fire(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- acknowledgements */
 
-#define STALE_ROUGH 4u /* of this number of stale samples, one is used all the same */
+#define STALE_ROUGH 4u /* one of N stale samples is used nevertheless */
 
-/* gcc does not inline it by itself: that costs a twentieth of raw_ack_new()'s time. */
+/* gcc does not inline this function by itself: its call takes 1/20 of raw_ack_new()'s time. */
 static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 {
 	struct raw_iface *iface = c->iface;
@@ -410,8 +411,8 @@ static uint32_t ack_arrival(const struct raw_iface *iface, const struct raw_tx *
 }
 
 /*
- * Was the echoed frame sent long after the clock had been read? If nearly all are, a small window
- * needs some rough samples: they are better than none.
+ * Was the echoed frame sent long after its timestamp had been read? If nearly all frames are, a
+ * small window needs some rough samples: they are better than none.
  */
 static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 {
@@ -424,7 +425,7 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 	       ++c->tx.stale_missed % STALE_ROUGH != 0;
 }
 
-/* @return ns of the round trip, over the path that the frame names; 0 = no usable echo */
+/* @return ns of the round trip over the path hdr->echo_path; 0 = there is no usable echo */
 static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
@@ -456,7 +457,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	while (weft_sack_next(sack + 1, words, &pos, &bit)) {
 		seq = ack + 1 + bit;
 		if (weft_seq_diff(seq, c->tx.una) < 0)
-			continue; /* older than what is known */
+			continue; /* acknowledged before */
 		if (seq - c->tx.una >= c->tx.next - c->tx.una) {
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 			break;
@@ -471,7 +472,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
-/* with this number of frames in flight, or fewer, too few follow a lost one to reveal it */
+/* With N or fewer frames in flight too few follow a lost one to reveal its loss. */
 #define NEIGHBOURS 4u
 
 /* May a probe leave early? Where the window is a few frames, early probes would fill the queue. */
@@ -560,7 +561,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	}
 	if (unlikely(sack))
 		acked += take_sack(c, sack, ack);
-	/* Only a peer that contradicts itself gets here: una must stay a frame in a slot. */
+	/* If `ack` contradicts the peer's SACK bits: the slot of `una` must hold a frame. */
 	while (c->tx.una != c->tx.next && !raw_slot(&c->tx, c->tx.una)->m)
 		c->tx.una++;
 	if (weft_seq_diff(c->tx.sack_high, c->tx.una) < 0)
@@ -600,7 +601,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	return acked;
 }
 
-/* raw_ack_input() of a frame that acknowledges more than the one before, or has a SACK block. */
+/* raw_ack_input() of a frame whose `ack` is not `una`, or which has a SACK block. */
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {

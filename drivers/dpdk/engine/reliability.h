@@ -17,8 +17,8 @@
 #include "engine/rules.h"
 #include "frame/frame.h"
 
-#define RAW_STAMP_ERROR 1000u /* ns: timestamps are only exact to this */
-/* if one of this number of frames stays unacknowledged for the peer timeout, the lane fails */
+#define RAW_STAMP_ERROR 1000u /* ns: an error of a timestamp that any round trip tolerates */
+/* The lane fails if one of the N oldest frames is not acknowledged for the peer timeout. */
 #define RAW_ROUND 8u
 
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
@@ -26,7 +26,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 
 /*
  * Processes the acknowledgement that each frame of the peer contains.
- * @return frames newly acknowledged
+ * @return the number of newly acknowledged frames
  */
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
@@ -37,7 +37,10 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
-/* @return true: the peer has been silent for two timeouts or more, and may have moved */
+/*
+ * The timer of the connection has expired: sends a tail probe, a request or a retransmission.
+ * @return true: two timeouts or more had no answer, so the peer's MAC address may have changed
+ */
 bool raw_timer_fire(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- timer */

@@ -33,8 +33,8 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns)
 }
 
 /*
- * The timeout before backoff. Up to WEFT_RTO_ROOF, it is never less than the round trip and a
- * quarter: the variance of a quiet path falls to nothing, and the peer still delays its ACK.
+ * The timeout before backoff. Up to WEFT_RTO_ROOF, it is at least five quarters of the round trip:
+ * the variance of a quiet path falls to nothing, and the peer still delays its ACK.
  */
 static uint64_t first_rto(const struct weft_rtt *r)
 {
@@ -218,7 +218,7 @@ unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX],
 
 /* ---------------------------------------------------------------- trials */
 
-/* ns, plus a quarter, by which a round trip must be shorter to count as better */
+/* ns: round trip a is better than b if a + a / 4 + NOISE_NS < b */
 #define NOISE_NS 4000u
 #define WINS 12u /* pairs that the spare path must win clearly */
 #define CLEAR 6u /* required ratio of wins to losses */

@@ -13,27 +13,27 @@
 
 /* ---------------------------------------------------------------- round trips */
 
-/* The round-trip estimate and the timeouts that follow from it (RFC 6298's smoothing). */
+/* Round trips are smoothed as in RFC 6298. Timeouts follow from the smoothed value. */
 
-/** 1 ms: on a shared machine a peer may be off its core for that time */
+/** least timeout: on a shared machine a peer may be off its core for 1 ms */
 #define WEFT_RTO_MIN 1000000ull
-/** between two tries, backoff included; longer only where the first timeout is longer */
+/** greatest timeout with backoff; only a first timeout may be longer */
 #define WEFT_RTO_MAX 50000000ull
-#define WEFT_RTO_INITIAL 5000000ull /**< before the first sample; longer on long paths */
-/** limit of a first timeout: wrong echoes of the peer may give any round trip */
+#define WEFT_RTO_INITIAL 5000000ull /**< before the first sample, or twice `first` if longer */
+/** greatest first timeout: wrong echoes of the peer may give any round trip */
 #define WEFT_RTO_ROOF 3000000000ull
 #define WEFT_RTT_FIRST_MAX 1000000000u
-#define WEFT_PROBE_MIN 200000ull /**< a tail probe is not sent earlier */
+#define WEFT_PROBE_MIN 200000ull /**< least result of weft_rtt_probe() */
 
 struct weft_rtt {
-	uint32_t first; /**< the handshake's, until there is a sample; 0 = unknown */
-	uint32_t srtt;  /**< 0 = no sample yet */
+	uint32_t first; /**< of the handshake, used until the first sample; 0 = unknown */
+	uint32_t srtt;  /**< smoothed; 0 = no sample yet */
 	uint32_t var;
 	uint32_t min;
 	uint32_t last;
 };
 
-/** Take one sample. 0 counts as 1 ns (two events of one poll). */
+/** Take one sample. 0 counts as 1 ns: both ends of it were in one poll. */
 void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
 
 /** A step of the handshake took @p ns: one round trip, or a few. */
@@ -42,18 +42,18 @@ static inline void weft_rtt_first(struct weft_rtt *r, uint64_t ns)
 	r->first = ns < WEFT_RTT_FIRST_MAX ? (uint32_t)ns : WEFT_RTT_FIRST_MAX;
 }
 
-/** The round trip as far as it is known; 0 = unknown */
+/** @return the smoothed round trip, before a sample that of the handshake; 0 = unknown */
 static inline uint32_t weft_rtt_known(const struct weft_rtt *r)
 {
 	return r->srtt != 0 ? r->srtt : r->first;
 }
 
-/** Retransmission timeout of try number @p backoff (0 = first). */
+/** @return the retransmission timeout after @p backoff doublings */
 uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff);
 
 /**
- * @return ns without an acknowledgement after which a tail probe is sent. @p ack_delay: how long
- * the peer may delay an acknowledgement.
+ * @return ns without an acknowledgement after which a tail probe is sent
+ * @param ack_delay  ns for which the peer may delay an acknowledgement
  */
 uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 
@@ -65,14 +65,14 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
  * arrived. Frames of other paths do not count.
  */
 
-/** distance in send orders by which a frame may overtake, at first */
+/** initial value of `reorder` in struct weft_loss */
 #define WEFT_LOSS_REORDER 3u
-#define WEFT_LOSS_REORDER_MAX 64u /**< the most to which needless retransmissions raise it */
+#define WEFT_LOSS_REORDER_MAX 64u /**< limit of `reorder`: needless retransmissions raise it */
 
-/** The state of one path. */
+/** Loss detection of one path. Each transmission has the next order of its path. */
 struct weft_loss {
-	uint32_t acked;   /**< newest send order known to have arrived */
-	uint32_t reorder; /**< threshold in orders */
+	uint32_t acked;   /**< highest order that has been acknowledged */
+	uint32_t reorder; /**< least distance to `acked` at which a frame may be lost, in orders */
 	bool any;         /**< acked is valid */
 };
 
@@ -83,8 +83,8 @@ void weft_loss_spurious(struct weft_loss *l);
 
 /**
  * A frame sent as @p order at @p sent has been acknowledged at @p now.
- * @param tries  its transmissions. If a retransmitted frame is answered sooner than any frame ever
- *   was, an earlier transmission has arrived, and the answer is no evidence about this order.
+ * @param tries  number of transmissions of the frame. If a retransmitted frame is acknowledged
+ *   sooner than the least round trip, an earlier transmission has arrived.
  */
 static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
 				   unsigned int tries, uint64_t sent, uint64_t now)
@@ -106,8 +106,8 @@ static inline uint64_t weft_loss_timeout(const struct weft_rtt *r)
 }
 
 /**
- * A frame that left `reorder` frames later over the same path has arrived, and this one has not: it
- * is lost once weft_loss_timeout() has passed.
+ * A frame that left at least `reorder` orders later over the same path has arrived, and this one
+ * has not: it is lost once weft_loss_timeout() has passed.
  */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 {
@@ -137,17 +137,17 @@ static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_r
 struct weft_rxwin {
 	uint32_t next;
 	uint32_t high;
-	uint64_t *bits; /* WEFT_RXWIN_WORDS; NULL = there is no hole */
+	uint64_t *bits; /* WEFT_RXWIN_WORDS; NULL until there is a hole */
 };
 
 enum weft_rxwin_verdict {
 	WEFT_RXWIN_NEW,
 	WEFT_RXWIN_DUPLICATE,
-	WEFT_RXWIN_BEYOND, /**< beyond the window: no correct sender does that */
+	WEFT_RXWIN_BEYOND, /**< beyond the window: no correct sender uses such a sequence */
 };
 
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
-/** Free the ring. Without a hole the window may be used as before. */
+/** Free the ring. If there is no hole, the window remains usable. */
 void weft_rxwin_free(struct weft_rxwin *w);
 int weft_rxwin_alloc(struct weft_rxwin *w);
 
@@ -162,15 +162,15 @@ static inline bool weft_rxwin_has_hole(const struct weft_rxwin *w)
 	return w->high != w->next;
 }
 
-/** Words of the bitmap in use; 0 = no hole, no SACK block needed. */
+/** @return the words of a complete SACK bitmap; 0 = there is no hole */
 static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
 {
-	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
+	uint32_t span = w->high - w->next; /* with `next`, which has no bit in the bitmap */
 
 	return span <= 1 ? 0 : (span - 1 + 63) / 64;
 }
 
-/** Was @p seq received before? Without side effect. */
+/** @return whether @p seq was received before; changes nothing */
 static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *w, uint32_t seq)
 {
 	int32_t d = weft_seq_diff(seq, w->next);
@@ -186,7 +186,8 @@ static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *
 }
 
 /**
- * To be called before the messages of a NEW sequence are delivered: makes room for its mark.
+ * Allocates the ring if the mark of a NEW sequence needs it. To be called before the messages are
+ * delivered, since the mark must not fail afterwards.
  * @return 0 or -ENOMEM
  */
 static inline int weft_rxwin_need(struct weft_rxwin *w, uint32_t seq)
@@ -208,33 +209,37 @@ static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
 /**
  * Write the bitmap of a SACK block: bit i = sequence next + 1 + i was received.
  * @param word  @p max words, little-endian as on the wire, any alignment
- * @return words in use; 0 = no hole, no block needed
+ * @return the number of words written; 0 = there is no hole
  */
 uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max);
 
-/** Walks the set bits of a bitmap in ascending order, from *pos = 0. @return false at the end */
+/**
+ * Finds the next set bit of a bitmap, in ascending order.
+ * @param pos  0 before the first call
+ * @return false: there is no further one
+ */
 bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *bit);
 
 /* ---------------------------------------------------------------- several paths */
 
 #define WEFT_PATHS_MAX 16u
-/** The maximum number of paths of a connection whose number of paths is not configured. */
+/** Without a configured number of paths, a connection opens paths up to this number. */
 #define RAW_PATHS_AUTO 8u
-#define WEFT_PATH_STRIKES 3u /**< frames in a row that did not arrive: the path is bad */
-/** ns until a bad path is probed for the first time */
+#define WEFT_PATH_STRIKES 3u /**< N failures in a row make a path bad (engine/multipath.c) */
+/** ns until a bad path is probed for the first time; doubles with each probe */
 #define WEFT_PATH_PROBE_WAIT_MIN 2000000ull
-#define WEFT_PATH_PROBE_WAIT_MAX 1000000000ull /**< ns between two probes */
+#define WEFT_PATH_PROBE_WAIT_MAX 1000000000ull /**< ns between two probes, at most */
 
 /** The state of a path by which weft_path_soonest() chooses. */
 struct weft_path_load {
 	uint32_t srtt;     /**< ns; 0 = unknown */
 	uint32_t inflight; /**< bytes */
-	bool full;         /**< its window has no room */
+	bool full;         /**< the path's window has no room for a frame */
 };
 
 /**
- * @return the path of @p mask that delivers a frame of @p bytes soonest. Both a long round trip, by
- * distance or by other traffic, and bytes in flight count against a path.
+ * @return the path of @p mask that delivers a frame of @p bytes soonest: the one with the least
+ * srtt x (inflight + bytes). A full path is taken only if all are full.
  * @param after  of equal paths the next one behind it is taken, in rotation
  */
 unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX], uint16_t mask,
@@ -253,16 +258,17 @@ static inline unsigned int weft_path_other(uint16_t mask, unsigned int path)
 }
 
 enum weft_path_verdict {
-	WEFT_PATH_WAIT, /**< it may still arrive */
-	/** the frame is lost; frames of other paths may have been lost at that time, too */
+	WEFT_PATH_WAIT, /**< the frame is not lost by this rule */
+	/** the frame is lost; the other paths may have been silent at that time, too */
 	WEFT_PATH_LATE,
-	/** lost, and another path has delivered a frame of that time: a strike */
+	/** the frame is lost; another path delivered one that left at most 3 timeouts later */
 	WEFT_PATH_SILENT,
 };
 
 /**
  * A frame left over a path at @p sent and is not acknowledged. The newest frame of the same path
- * that arrived left at @p proved, the newest one of any other path at @p other. @p r: of the path.
+ * that arrived left at @p proved, the newest one of any other path at @p other.
+ * @param r  round trips of the path
  */
 static inline enum weft_path_verdict weft_path_judge(const struct weft_rtt *r, uint64_t sent,
 						     uint64_t proved, uint64_t other)
@@ -274,7 +280,7 @@ static inline enum weft_path_verdict weft_path_judge(const struct weft_rtt *r, u
 	return other - sent < 3 * rto ? WEFT_PATH_SILENT : WEFT_PATH_LATE;
 }
 
-/** @return ns that a path is not probed after @p tries probes without an answer */
+/** @return ns until a bad path is probed again, after @p tries probes without an answer */
 static inline uint64_t weft_path_wait(unsigned int tries)
 {
 	uint64_t wait = WEFT_PATH_PROBE_WAIT_MIN << (tries < 16 ? tries : 16);
@@ -285,19 +291,20 @@ static inline uint64_t weft_path_wait(unsigned int tries)
 /* ---------------------------------------------------------------- trials */
 
 /*
- * Would more paths help? Equal frames leave at the same time over a path in use and over a spare
- * one, and their round trips are compared. If a queue or a limit applies to a single flow, the
- * spare path is faster or loses less. If all flows share it, as on one switch, it is not.
+ * A trial finds out whether more paths help. Equal frames leave at the same time over a path in use
+ * and over a spare one, and their round trips are compared. If a queue or a limit applies to a
+ * single flow, the spare path is faster or loses less. If all flows share the queue, as on one
+ * switch, it is not.
  */
 
-#define WEFT_TRIAL_PAIRS 8u /**< pairs that may lack an answer at a time */
+#define WEFT_TRIAL_PAIRS 8u /**< pairs that may wait for answers at a time */
 
 struct weft_trial_pair {
-	uint32_t used, spare; /**< ns; 0 = no answer yet */
-	uint16_t id;          /**< of the used path's probe; the spare path's is the next */
+	uint32_t used, spare; /**< round trips, in ns; 0 = no answer yet */
+	uint16_t id;          /**< of the used path's probe; that of the spare path has id + 1 */
 	uint8_t used_path, spare_path;
-	bool open;     /**< not evaluated yet */
-	uint64_t sent; /**< by the clock that measures round trips */
+	bool open;     /**< the pair was sent, and not compared yet */
+	uint64_t sent; /**< ns, by the clock of weft_trial_answer() */
 };
 
 struct weft_path_trial {
@@ -311,16 +318,16 @@ struct weft_path_trial {
 enum weft_trial_result {
 	WEFT_TRIAL_ON,   /**< undecided */
 	WEFT_TRIAL_MORE, /**< more paths help */
-	WEFT_TRIAL_ENDS, /**< more paths do not help, or the trial has taken too long */
+	WEFT_TRIAL_ENDS, /**< more paths do not help, or too many pairs gave no result */
 };
 
 /**
- * A pair is about to leave. Its entry replaces that of the pair WEFT_TRIAL_PAIRS before, which is
- * evaluated as it is. @return the entry
+ * A pair is about to leave. Its entry replaces that of the pair WEFT_TRIAL_PAIRS before: if answers
+ * of that pair are missing, they count as lost. @return the entry
  */
 struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now, uint16_t id,
 					uint8_t used_path, uint8_t spare_path);
-/** Process an answer. @return false: it belongs to no probe of the trial */
+/** Process an answer. @return false: it belongs to no open pair of the trial */
 bool weft_trial_answer(struct weft_path_trial *t, uint16_t id, uint8_t path, uint64_t now);
 enum weft_trial_result weft_trial_result(const struct weft_path_trial *t);
 
