@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sealed connections: the exchange of keys in HELLO and HELLO_ACK, and what they need. */
+/* Sealed connections: the exchange of keys in HELLO and HELLO_ACK. */
 
 #include <assert.h>
 #include <errno.h>
@@ -22,20 +22,20 @@
 #include "seal/exchange.h"
 #include "seal/seal.h"
 
-#define RESTART_NS 1000000000ull /* live_clock, without a frame of the peer, before another offer */
+#define RESTART_NS 1000000000ull /* ns without a frame of the peer, until another offer is made */
 
 static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange follows HELLO");
 static_assert(WEFT_SEALED_SLOTS_MAX == WEFT_FRAME_PATHS_MAX, "a slot for each path");
 static_assert(sizeof(struct weft_exchange_key) <= RTE_SIZEOF_FIELD(struct weft_lane_key, bytes),
 	      "the driver's part");
 
-/* The exchange, while the connection is made. It has keys, so it is overwritten before free(). */
+/* The exchange, until the connection is up. It has keys, so it is overwritten before free(). */
 struct raw_offer {
-	struct weft_exchange x;            /* initiator */
-	struct weft_exchange_key key;      /* initiator of a further lane */
-	uint8_t hello[WEFT_EXCHANGE_BODY]; /* ours; responder: the peer's, its cookie included */
-	uint8_t ack[WEFT_EXCHANGE_BODY];   /* responder */
-	uint64_t at;                       /* live_clock */
+	struct weft_exchange x;            /* initiator: state of the exchange */
+	struct weft_exchange_key key;      /* initiator of a further lane: the endpoint's key */
+	uint8_t hello[WEFT_EXCHANGE_BODY]; /* initiator: without cookie; responder: as received */
+	uint8_t ack[WEFT_EXCHANGE_BODY];   /* responder: the HELLO_ACK, for repeats */
+	uint64_t at;                       /* initiator: live_clock when the offer was made */
 	bool made;
 };
 
@@ -221,7 +221,7 @@ static void log_keys(const struct raw_iface *iface, const struct weft_exchange_s
 			  secrets->initiator);
 }
 
-/* @param peer  its HELLO or HELLO_ACK */
+/* @param peer  body of the HELLO or HELLO_ACK that the peer has sent */
 static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets, const uint8_t *peer)
 {
 	const struct raw_seal *seal = c->iface->seal;
@@ -336,8 +336,8 @@ static void refuse(struct raw_iface *iface, const struct weft_frame_view *v,
 }
 
 /*
- * What a HELLO has to be made with: the job key, or the key of an endpoint of which it is a further
- * lane. @return NULL: no endpoint has that key
+ * @return the key that this HELLO has to be made with: the job key, or for a further lane the key
+ * of its endpoint; NULL: no endpoint has that key
  */
 static const struct weft_exchange_key *find_key(const struct raw_iface *iface,
 						const struct weft_frame_view *v,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/sealed.h
- * Sealed connections (doc/sealing.md). The engine builds, keeps and reads plain frames. A frame of
- * a sealed connection is sealed into a buffer of its own when it leaves. A received frame is opened
- * before any field is used but those that find its connection. A buffer that other processes can
- * write to is copied for that.
+ * Sealed connections (doc/sealing.md): the exchange of keys in HELLO and HELLO_ACK. Their frames
+ * are in engine/sealed_frame.h.
  */
 #ifndef WEFT_ENGINE_SEALED_H
 #define WEFT_ENGINE_SEALED_H
@@ -28,17 +26,20 @@
 /* State of an iface with a job key, whose connections are all sealed: cipher, key and mode. */
 struct raw_seal;
 
-/* What a connection of such an iface needs: the exchange while it is made, and then its keys. */
+/* State of a connection of such an iface: the exchange until it is up, and its keys. */
 struct raw_sealed;
 
 #if WEFT_HAVE_SEAL
 
-/* Without a job key it does nothing. @return 0, or an error with a sentence in @p why */
+/*
+ * Creates iface->seal if @p conf has a job key.
+ * @return 0; -ENOTSUP, with the reason in @p why; -ENOMEM or -EIO
+ */
 int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf, char *why,
 		  size_t len);
 void raw_seal_close(struct raw_iface *iface);
 
-/* Operations of the lane: lane.h. */
+/* Operations of the driver, as in struct weft_lane_ops (lane.h). */
 int raw_ep_export(struct weft_lane_ep *lane_ep, struct weft_lane_key *key);
 int raw_key_accept(struct weft_lane_iface *iface, const struct weft_lane_key *key);
 void raw_key_forget(struct weft_lane_iface *iface, const struct weft_lane_key *key);
@@ -48,8 +49,9 @@ bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_k
 /* ---------------------------------------------------------------- connecting */
 
 /*
- * Complete a HELLO or HELLO_ACK, whose first WEFT_EXCHANGE_AT bytes are set. A repeated one is
- * as it was made first, apart from the cookie.
+ * Complete a HELLO or HELLO_ACK, whose first WEFT_EXCHANGE_AT bytes are set. A repeated HELLO is a
+ * new offer only if one of these bytes has changed, the cookie excepted, or after
+ * raw_sealed_restart(). A HELLO_ACK is the one of raw_sealed_answer().
  * @return its length; 0: no memory or random bytes for the exchange, or libcrypto fails
  */
 uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
@@ -57,36 +59,40 @@ uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EX
  * Find the connection that was made for this HELLO. HELLOs of one connection of the peer may have
  * made several: one with another offer may be a replay, and replaces no connection. Only frames of
  * the genuine peer can be opened.
- * @param c  the first of them; becomes the one that was found, or NULL
- * @return false: none was found, and one of them is up, or its peer has proven its address
+ * @param c  in: the first connection for HELLOs of this peer's connection (raw_table_hello());
+ *   out: the one that was made for this HELLO, or NULL
+ * @return false: none was made for this HELLO, and another one is not half-open any more, or its
+ *   peer has proven its address: the caller makes no further one
  */
 bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v);
-/* Validate a HELLO, at the cost of one HMAC. The verdict is counted, and a refusal logged. */
+/* Validate a HELLO, at the cost of one HMAC. A refusal is counted and logged. */
 enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 					       const struct weft_frame_view *v);
 /*
- * Derive the keys from a valid HELLO and the HELLO_ACK that raw_sealed_hello() will complete.
- * @param ack  its first WEFT_EXCHANGE_AT bytes are set
+ * Responder: complete a HELLO_ACK, keep it for raw_sealed_hello(), and derive the keys.
+ * @param v    a HELLO that raw_sealed_check_hello() has accepted
+ * @param ack  the first WEFT_EXCHANGE_AT bytes of the HELLO_ACK
  * @return 0; -EBADMSG: the HELLO was made without the key; -ENOMEM, -EIO
  */
 int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 		      uint8_t ack[WEFT_EXCHANGE_BODY]);
 /*
- * Derive the keys from HELLO_ACK. @return false: it was refused, memory is missing or libcrypto
- * fails; HELLO may be sent again
+ * Initiator: derive the keys from HELLO_ACK.
+ * @return false: HELLO_ACK was refused, memory is missing or libcrypto fails; HELLO may be repeated
  */
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
 /*
- * May the handshake begin again, with another offer? Not while the peer answers: a RESET may be
- * forged. If it may, the keys are forgotten.
+ * Let the handshake begin again with another offer, after a RESET, which may be forged.
+ * @return false: the offer is less than 1 s old, a frame of the peer arrived in the last second, or
+ * the connection is up; true: the keys are deleted
  */
 bool raw_sealed_restart(struct raw_conn *c);
 /*
- * The connection, which is new, becomes a further lane of an endpoint.
+ * Initiator: let a new connection use exchange 3, as a further lane of the endpoint with this key.
  * @return false: there is no memory
  */
 bool raw_sealed_further(struct raw_conn *c, const struct weft_lane_key *key, uint8_t lane);
-/* The connection is up: what served the exchange is overwritten. */
+/* The connection is up: the state of the exchange, which has keys, is overwritten and freed. */
 void raw_sealed_connected(struct raw_conn *c);
 void raw_sealed_free(struct raw_conn *c);
 

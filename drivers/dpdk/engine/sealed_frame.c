@@ -25,10 +25,10 @@
 #include "seal/seal.h"
 
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
-/* Segments of a plain frame: the head, and pieces of user memory. */
+/* Segments of a plain frame, at most: the head, and pieces of user memory. */
 #define SEGS_MAX 64u
-#define TICK_NS 10000000ull   /* between two checks of the age of keys */
-#define PROBE_NS 100000000ull /* between two probes that confirm a key */
+#define TICK_NS 10000000ull   /* ns between two checks of the age of keys, at least */
+#define PROBE_NS 100000000ull /* ns between two probes that confirm a key, at least */
 
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN, "head");
 static_assert(WEFT_CIPHER_TAG_LEN == WEFT_FRAME_TAG_LEN, "tag");
@@ -56,7 +56,10 @@ static unsigned int body_segs(const struct rte_mbuf *m, uint32_t skip, uint32_t 
 	return len == 0 ? n : 0;
 }
 
-/* Copy a body that mode auth does not write, or that may change: the tag is that of the copy. */
+/*
+ * Copies a body before the cipher reads it. In mode auth the cipher writes no body, and a shared
+ * body may change: the tag is that of the copy.
+ */
 static void copy_segs(struct weft_cipher_seg *segs, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -83,8 +86,9 @@ static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
 }
 
 /*
- * The pool's functions cost as much as all of the frame's headers. So one buffer keeps a reference
- * here. It is used again once the port has dropped its own; a port that copies does so at once.
+ * The pool's functions take as long as writing all headers of the frame. So seal->spare keeps a
+ * reference to one buffer. The buffer is used again once the port has dropped its own reference; a
+ * port that copies does so at once.
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size)
 {
@@ -169,7 +173,7 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 		rte_pktmbuf_free(out);
 		return NULL;
 	}
-	/* The head of user memory holds the header of the message, which is one segment. */
+	/* In front of user memory only the headers of the message are copied: one segment. */
 	if (auth)
 		copy_segs(segs, refer ? 1 : op.num_segs);
 	out->pkt_len = size;
@@ -207,8 +211,8 @@ bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *bo
 }
 
 /*
- * Seal the frame GONE, which weft-farewell sends after this process has ended. That program has no
- * key. Another key, or another address of the peer, needs another GONE.
+ * weft-farewell, which sends GONE after this process has ended, has no key. Another key, or another
+ * address of the peer, needs another GONE.
  */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX])
@@ -316,14 +320,14 @@ void raw_sealed_answered(struct raw_conn *c, uint16_t probe)
 		weft_sealed_confirm(c->sealed->keys);
 }
 
-/* The header as it was before the frame was sealed. */
+/* Restores the header as it was before the frame was sealed. */
 static void open_header(struct weft_frame_hdr *hdr)
 {
 	hdr->flags = weft_put16(weft_get16(hdr->flags) & (uint16_t)~WEFT_FRAME_F_OF_SEAL);
 	hdr->length = weft_put16((uint16_t)(weft_get16(hdr->length) - WEFT_FRAME_NUMBER_LEN));
 }
 
-/* @return false: dropped and counted */
+/* @return false: the plain frame is invalid, which is counted */
 static bool read_plain(struct raw_conn *c, struct weft_frame_view *plain)
 {
 	enum weft_rx_verdict g;
@@ -340,7 +344,7 @@ static bool read_plain(struct raw_conn *c, struct weft_frame_view *plain)
 	return false;
 }
 
-/* The buffer of the plain frame: the received one, if no other process can write to it. */
+/* The buffer of the plain frame: the received one, if it is single and owned by this process. */
 struct place {
 	struct rte_mbuf *m;
 	struct weft_frame_hdr *hdr;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/sealed_frame.h
- * Frames of sealed connections (engine/sealed.h): sealed when they leave, opened when they arrive.
- * When the next key is due, and how it is confirmed.
+ * Frames of sealed connections (engine/sealed.h). A plain frame is sealed into a buffer of its own
+ * each time it leaves. A received frame is opened before any field is used but those that find its
+ * connection. The peer has to confirm a key before the next one may follow.
  */
 #ifndef WEFT_ENGINE_SEALED_FRAME_H
 #define WEFT_ENGINE_SEALED_FRAME_H
@@ -18,28 +19,28 @@
 #include "frame/parse.h"
 #include "weft_build.h"
 
-/* What the caller has to do after a frame. */
+/* What the caller has to do after a received frame. */
 enum raw_sealed_event {
 	RAW_SEALED_NONE,
-	RAW_SEALED_TICK,  /* raw_probe_key() */
+	RAW_SEALED_TICK,  /* call raw_probe_key() */
 	RAW_SEALED_SPENT, /* end the connection: too many tags were wrong */
 };
 
 #if WEFT_HAVE_SEAL
 
 /*
- * The sealed copy of a complete plain frame, to be sent now.
+ * Make the sealed copy of a complete plain frame, to be sent now.
  * @return NULL: there is no buffer, or the key may seal no more frames
  */
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * A buffer for a sealed frame of @p size bytes: always the same one, if the port has released it
- * since its last use; else a new one.
- * @return NULL: there is none, which is counted
+ * @return a buffer for a sealed frame of @p size bytes: always the same one, if it is long enough
+ * and the port has released it since its last use; else a new one. NULL: there is none, which is
+ * counted
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size);
-/* Free that buffer before the port's pools end. */
+/* Free the buffer of raw_sealed_spare(), before the port's pools are freed. */
 void raw_sealed_spare_free(struct raw_iface *iface);
 /*
  * Complete a sealed frame in a buffer of raw_sealed_spare() that has the headers of the frame on
@@ -52,8 +53,8 @@ bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *bo
 
 /*
  * Verify and decrypt a frame, whose headers are validated. The received bytes may change.
- * @param desc  the buffer of the frame, or NULL if the frame lies elsewhere
- * @param plain  the validated plain frame in the result
+ * @param desc  the buffer of the frame; NULL: the frame was copied out of several buffers
+ * @param[out] plain  the validated plain frame, in the returned buffer
  * @param[out] event  unchanged if there is nothing to do
  * @return the buffer of the plain frame: @p desc, or another one that the caller frees; NULL: the
  * frame has been counted as dropped
@@ -63,29 +64,32 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
 				 enum raw_sealed_event *event);
 /*
  * As raw_sealed_open(), for DATA of weft_frame_head() on a port with WEFT_FRAME_PORT_RX_OWN. The
- * plain frame is contiguous: its lane header moves over the number. Its messages are not checked.
- * @param body_len  in: bytes behind the lane header; out: those of the plain frame
- * @return its lane header; NULL: it has been counted as dropped
+ * lane header is moved over the number, so that the plain frame is contiguous. The messages are not
+ * checked.
+ * @param body_len  in: bytes of number and body, without the tag; out: bytes of the body
+ * @return the lane header of the plain frame; NULL: the frame has been counted as dropped
  */
 const struct weft_frame_hdr *raw_sealed_open_data(struct raw_conn *c,
 						  const struct weft_frame_hdr *hdr,
 						  uint32_t *body_len, enum raw_sealed_event *event);
 
 /*
- * Is another key due, and the present one not confirmed, since this end sends no DATA? Then a probe
- * with this id, sealed now, is to be sent.
+ * @param[out] probe  id of the probe to be sent
+ * @return true: the next key is due, the present one is not confirmed, since this end sends no
+ * DATA, and the last probe is 100 ms old. The answer to a probe that is sealed now confirms it.
  */
 bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe);
-/* The peer has answered that probe. */
+/* The peer has answered a probe, which confirms the present key if the id belongs to that. */
 void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
 
 /*
- * The frame GONE of a connection that is up, for the helper that sends it when this process has
- * ended. @return its length; 0: the peer does not read GONE, or the key may seal no more frames
+ * Make the frame GONE of a connection that is up, for the helper (weft-farewell) that sends the
+ * frame when this process has ended.
+ * @return its length; 0: the peer does not support GONE, or the key may seal no more frames
  */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX]);
-/* Has the key changed since the last call? Then the helper needs another GONE. */
+/* @return true: the key has changed since the last call, and the helper needs another GONE */
 bool raw_sealed_farewell_due(struct raw_conn *c);
 
 #else
