@@ -41,12 +41,12 @@
 
 #define CHAIN_HEAD 256 /* bytes that hold all headers of a frame and of its first message */
 
-/* Bytes of a frame that are prefetched at most: with the one being copied they fit the L1 cache. */
+/* Most bytes of a frame to be prefetched: with the frame being copied they fit the L1 cache. */
 #define PREFETCH_MAX 4096u
 
-/* ns: after a longer time between two checks of the port, arrival times are rough */
+/* ns between two checks of the port up to which an end without a round trip echoes timestamps */
 #define STEP_ROUGH 20000u
-#define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
+#define ECHO_ROUGH 255u   /* with a longer time, one of N frames gets an echo nevertheless */
 #define ECHO_REQUESTED 4u /* one of N rough arrivals that request an ACK at once gets an echo */
 
 /*
@@ -77,9 +77,9 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 }
 
 /*
- * Messages of the batch's kind at @p *off, in calls for up to WEFT_LANE_BATCH of them, until one is
- * of another kind or was left. @p *off is behind those that were received. Most frames with one
- * message do not come here: see alone_input().
+ * Delivers messages of the batch's kind (iface->batch_id) from @p *off on, up to WEFT_LANE_BATCH in
+ * one call, until one is of another kind or the callback has left one. Then @p *off is behind the
+ * last delivered one. Most frames with one message do not come here: see alone_input().
  */
 static __rte_noinline void deliver_batches(struct raw_conn *c, const struct weft_frame_view *v,
 					   uint32_t *off)
@@ -124,8 +124,8 @@ static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 }
 
 /*
- * Delivers the messages of a frame from @p off on. A callback may destroy the lane ep. The messages
- * behind that one are then dropped.
+ * Delivers the messages of a frame from @p off on. A callback may destroy the lane endpoint: then
+ * the further messages are dropped.
  */
 static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view *v, uint32_t off,
 				struct rte_mbuf *desc)
@@ -153,8 +153,9 @@ static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view
 }
 
 /*
- * A frame in place with one message. The callback gets the message's private first bytes for what
- * it checks, and copies the others from where the peer has written them.
+ * A frame in place (port->rx_in_place) with one message. The first bytes of the message are
+ * private, and the callback validates these. The callback copies further bytes from where the peer
+ * has written them.
  */
 static __rte_noinline void deliver_in_place(struct raw_conn *c, const struct weft_frame_view *v,
 					    struct rte_mbuf *m)
@@ -194,14 +195,14 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
 }
 
 /*
- * Is the arrival time of the current frame known well enough to echo its timestamp? Never in a
- * progress call that came late (iface->gap).
+ * @return true: the arrival time of the current frame is known well enough to echo its timestamp.
+ * In a progress call that came late (iface->gap) it never is.
  *
  * The frame arrived at some time since the last check of the port. If the application computed in
  * between, that time must not pass for a delay of the network: up to a quarter of the round trip is
- * accepted. An end that only receives has no estimate of the round trip. It sends a rough echo now
- * and then, since the sender would otherwise never get one. A sender that requests acknowledgements
- * at once has a small window to control, so it gets a rough echo regularly.
+ * accepted. An end that only receives has no estimate of the round trip. After more than STEP_ROUGH
+ * it echoes one of ECHO_ROUGH timestamps, since the sender would otherwise never get an echo. A
+ * sender that requests acknowledgements at once has a small window: it gets one of ECHO_REQUESTED.
  */
 static bool rough_arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
 				uint16_t flags)
@@ -224,7 +225,7 @@ static inline bool arrival_known(const struct raw_iface *iface, struct raw_rx *r
 	return likely(iface->step <= RAW_STAMP_ERROR) || rough_arrival_known(iface, rx, rtt, flags);
 }
 
-/* @p rtt: ns of a round trip; 0 = none is known */
+/* @param rtt  ns of a round trip; 0 = none is known */
 static inline void take_echo(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
 			     const struct weft_frame_hdr *hdr)
 {
@@ -242,7 +243,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	uint32_t seq = weft_get32(v->hdr->seq);
 	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx.win, seq);
 
-	/* Duplicates, too: the sender measures the round trip of the retransmitted frame. */
+	/* A duplicate is echoed, too: the sender measures the round trip of the retransmission. */
 	take_echo(iface, &c->rx, c->base.rtt_ns, v->hdr);
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
 		c->rx.ack_all = true;
@@ -262,14 +263,14 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	raw_rx_delivered(iface, &c->rx, seq, v->body_len, v->flags & WEFT_FRAME_F_ACK_REQ);
 }
 
-/* A part of a frame that was too long for the path. The last part completes the frame. */
+/* A part of a frame that was too long for the path. The frame is delivered with its last part. */
 static __rte_noinline void part_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	struct weft_frame_view whole;
 	struct raw_part *p;
 
 	if (weft_rxwin_check(&c->rx.win, weft_get32(v->hdr->seq)) != WEFT_RXWIN_NEW) {
-		data_input(c, v, NULL); /* which counts the duplicate and acknowledges it */
+		data_input(c, v, NULL); /* counts the duplicate, and acknowledges it */
 		return;
 	}
 	p = raw_part_take(c, v, &whole);
@@ -278,12 +279,12 @@ static __rte_noinline void part_input(struct raw_conn *c, const struct weft_fram
 	free(p);
 }
 
-/* A destroyed connection acknowledges what it has received. It answers new data with BYE. */
+/* A destroyed connection acknowledges data that it has received, and answers new data with BYE. */
 static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (v->type == WEFT_FRAME_BYE) {
 		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
-		c->bye.done = true; /* the peer is closing, too: it needs no BYE */
+		c->bye.done = true; /* the peer is closing, too, and needs no BYE */
 	} else if (v->type == WEFT_FRAME_BYE_ACK) {
 		c->bye.done = true;
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
@@ -309,7 +310,7 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 		raw_hint_source(c, v->src_mac);
 	raw_ack_input(c, v->hdr, v->sack);
 	if (unlikely(c->state != RAW_UP))
-		return; /* a completion destroyed it */
+		return; /* a completion has destroyed the connection */
 	switch (v->type) {
 	case WEFT_FRAME_DATA:
 		data_input(c, v, desc);
@@ -342,7 +343,7 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 {
 	struct raw_iface *iface = c->iface;
 
-	/* With CRC32C agreed, a frame without one is a frame whose flag has flipped. */
+	/* With CRC32C agreed, a frame without the flag has been damaged: the flag has flipped. */
 	if (unlikely(c->csum == WEFT_FRAME_CSUM_CRC32C && !(v->flags & WEFT_FRAME_F_CRC32C))) {
 		raw_count(iface, RAW_DROP_BAD_CSUM);
 		return;
@@ -391,7 +392,7 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 	struct rte_mbuf *m;
 
 	if (!(v->flags & WEFT_FRAME_F_SEALED)) {
-		/* A repeated HELLO_ACK is no attack. */
+		/* A repeated HELLO_ACK is plain, and no attack. */
 		if (v->type != WEFT_FRAME_HELLO_ACK)
 			raw_count(c->iface, RAW_DROP_UNSEALED);
 		return;
@@ -433,8 +434,8 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 }
 
 /*
- * Is the agreed checksum present, and has the NIC checked it? NONE from virtio means that the frame
- * has not left memory. On false, frame_input() checks it.
+ * @return true: the agreed checksum is present, and the NIC has checked it. L4_CKSUM_NONE from
+ * virtio is accepted: that frame has not left memory. On false, frame_input() checks the frame.
  */
 static inline bool nic_has_checked(const struct raw_iface *iface, const struct raw_conn *c,
 				   const struct rte_mbuf *m)
@@ -474,8 +475,8 @@ static __rte_always_inline struct raw_conn *up_conn(const struct raw_iface *ifac
  * DATA with checked headers, of a connection that is up, whose checksum needs no check by the CPU.
  * The frame then takes the same functions as any other. gcc does not inline this function by
  * itself, which costs 15 instructions a message.
- * @param opened  constant: it was sealed, and its tag has been verified
- * @return false: it is another kind of frame; nothing has been done
+ * @param opened  constant: the frame was sealed, and its tag has been verified
+ * @return false: nothing has been done; no such connection is up, or the CPU has to check the frame
  */
 static __rte_always_inline bool known_input(struct raw_iface *iface,
 					    const struct weft_frame_view *v, struct rte_mbuf *m,
@@ -493,7 +494,7 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	return true;
 }
 
-/* Delivers the message of alone_input() by itself: the batch callback has left it. */
+/* The batch callback has left the message of alone_input(): delivers it by iface->recv(). */
 static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *c,
 				      const struct weft_frame_hdr *hdr, uint32_t body_len,
 				      struct rte_mbuf *m)
@@ -506,8 +507,8 @@ static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *
 }
 
 /*
- * As known_input(), for the next frame of a connection without holes, if the frame has one message
- * of the batch's kind: one comparison validates the message's header, and no view is needed.
+ * As known_input(), for a frame with the next sequence, without holes, and with one message of the
+ * batch's kind: one comparison validates the message's header, and no view is needed.
  */
 static __rte_always_inline bool alone_input(struct raw_iface *iface,
 					    const struct weft_frame_hdr *hdr, uint32_t body_len,
@@ -564,7 +565,7 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 
 /*
  * As plain_input(), for sealed frames that can be opened in place.
- * @return false: it is another kind of frame; nothing has been done
+ * @return false: it is another kind of frame, and nothing has been done; true: processed or dropped
  */
 static bool sealed_data_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
@@ -604,7 +605,7 @@ static bool has_one_message(const struct weft_frame_view *v)
 	       weft_get16(msg->length) == v->body_len - sizeof(*msg);
 }
 
-/* Has the frame one message, in buffers that all have room for a header in front? */
+/* @return true: one message in several buffers, all but the first with room for a header */
 static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_view *v,
 			 const struct rte_mbuf *m)
 {
@@ -634,9 +635,9 @@ static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 }
 
 /*
- * A frame in place. If it is one for known_input() with one message, the message is delivered from
- * there. Any other frame is copied, and is one like any other then.
- * @return false: it has been copied, and is none for plain_input()
+ * A frame in place (port->rx_in_place). If it has one message and known_input() takes it, the
+ * message is delivered from the peer's memory. Any other frame is copied first.
+ * @return false: the frame was copied, and plain_input() did not take it
  */
 static bool in_place_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
@@ -686,7 +687,7 @@ static inline void any_input(struct raw_iface *iface, struct rte_mbuf *m)
 			raw_count(iface, RAW_DROP_BAD_CSUM);
 			return;
 		}
-		/* UNKNOWN is valid: a NIC does not check every frame that it could check. */
+		/* UNKNOWN is no error: a NIC does not check every frame that it could check. */
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->rx_filter, data, m->pkt_len, &v);
@@ -726,8 +727,8 @@ static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct 
 }
 
 /*
- * Bytes that a NIC or another core wrote are not in this core's cache. The prefetch overlaps with
- * the work on the previous frame.
+ * Prefetches a frame's body: bytes that a NIC or another core wrote are not in this core's cache.
+ * The prefetch overlaps with the work on the previous frame.
  */
 static inline void prefetch_body(const struct rte_mbuf *m)
 {

@@ -19,7 +19,7 @@
 
 /* ---------------------------------------------------------------- other workers of the port */
 
-/* At most this number of hints waits for a worker: old ones are of no use. */
+/* A hint is dropped if N or more frames wait in the worker's ring: old hints are of no use. */
 #define HINTS_MAX 32u
 
 static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue,
@@ -38,10 +38,9 @@ static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned 
 }
 
 /*
- * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
- * frame to this queue: until the connection changes its port, or always if no better port was
- * found. Only frames from the port are handed over: no worker passes on a frame that it got by a
- * ring.
+ * Hands a frame for another worker of this port to that worker by a ring. The NIC's hash has
+ * brought the frame here: until the connection changes its port, or always if no better port was
+ * found. Only frames from the port are handed over: no worker passes on a frame from a ring.
  * @return false: no worker of this process has the port, or its ring is full
  */
 static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
@@ -64,7 +63,7 @@ static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_
 }
 
 /*
- * Hands ARP to the other workers. It comes to the first queue only, and is of interest to all
+ * Hands ARP to the other workers. ARP comes to the first queue only, and is of interest to all
  * workers if one of them has requested that host. The ring of a queue without a worker is never
  * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
  * frames that came to a wrong queue.
@@ -125,8 +124,8 @@ void raw_invalid_input(struct raw_iface *iface, enum weft_rx_verdict g,
 
 	if (g == WEFT_VERDICT_ARP) {
 		if (iface->rx_elsewhere) {
-			iface->counter[RAW_STEER_ELSEWHERE]--; /* not a frame for this worker */
-			raw_hint_arp(iface, v->arp); /* the first queue has done the rest */
+			iface->counter[RAW_STEER_ELSEWHERE]--; /* a hint is no misdirected frame */
+			raw_hint_arp(iface, v->arp); /* the first queue's worker answers */
 			return;
 		}
 		hand_hint(iface, m, v->arp);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/stray.h
- * Received frames of no connection: ARP and ICMP, hellos, frames for ends that are gone, and what
- * is dropped. Frames for another worker of the port, which a ring takes there.
+ * Received frames that belong to no connection of the interface: ARP, ICMP, HELLO, frames for
+ * connections that have ended, and invalid ones. Frames for another worker of the port are handed
+ * to that worker by a ring.
  */
 #ifndef WEFT_ENGINE_STRAY_H
 #define WEFT_ENGINE_STRAY_H
@@ -12,9 +13,9 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* Handle a valid frame that no connection of this interface gets. */
+/* Handle a valid frame that no connection of this interface receives: also HELLO and RESET. */
 void raw_stray_input(struct raw_iface *iface, const struct weft_frame_view *v);
-/* Handle ARP, ICMP and frames of other queues, and drop others: @p g is not OK. */
+/* Handle a frame whose verdict @p g is not OK: ARP, ICMP, or for another queue. Drop others. */
 void raw_invalid_input(struct raw_iface *iface, enum weft_rx_verdict g,
 		       const struct weft_frame_view *v, struct rte_mbuf *m);
 

@@ -18,10 +18,10 @@
 #include "engine/ep.h"
 #include "engine/iface.h"
 
-#define TEXTS_MAX 15000 /* bytes of all strings of an answer */
+#define TEXTS_MAX 15000 /* bytes of all strings of an answer, at most: see struct texts */
 
 struct weft_telemetry {
-	struct weft_question question; /* first */
+	struct weft_question question; /* has to be the first member */
 	char lane[64];
 	LIST_ENTRY(weft_telemetry) link;
 };
@@ -32,7 +32,7 @@ static LIST_HEAD(, weft_telemetry) all = LIST_HEAD_INITIALIZER(all);
 
 /* ---- DPDK's side ---------------------------------------------------------------------------- */
 
-/* @return the worker whose id begins with @p id, if it is the only one. Under the lock. */
+/* @return a lane of the only worker whose id begins with @p id, or NULL. With the lock held. */
 static struct weft_telemetry *find_worker(const char *id, size_t len)
 {
 	struct weft_telemetry *t, *found = NULL;
@@ -54,7 +54,7 @@ static int put_error(struct rte_tel_data *d, const char *text)
 	return 0;
 }
 
-/* The strings of an answer. DPDK sends 16 KiB, and silently omits the rest. */
+/* The strings of an answer. DPDK sends 16 KiB at most, and silently omits further bytes. */
 struct texts {
 	struct rte_tel_data *to;
 	size_t room;
@@ -121,7 +121,7 @@ static const char *query_lanes(uint64_t worker_id, struct rte_tel_data *d)
 	return NULL;
 }
 
-/* One lane answers for its worker. */
+/* One lane answers for its worker, except about paths. */
 static const char *query_one(struct weft_question *q, enum weft_question_kind kind,
 			     const char *prefix, struct rte_tel_data *d)
 {
@@ -143,7 +143,7 @@ static const char *query_one(struct weft_question *q, enum weft_question_kind ki
 	return NULL;
 }
 
-/* @p params  [WORKER][,PREFIX] */
+/* @param params  [WORKER][,PREFIX]: beginnings of the worker's id and of names */
 static int handle(enum weft_question_kind kind, const char *params, struct rte_tel_data *d)
 {
 	const char *comma, *why = "no worker has this id, or several have: see /weft/workers";

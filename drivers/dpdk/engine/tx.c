@@ -49,7 +49,10 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/* May another frame leave? Counts a full window, which clears tx_room, and a share used up. */
+/*
+ * @return 0: another frame may leave; -EAGAIN; or the error of a failed connection. A full window
+ * clears tx_room. It is counted, and so is a share of buffers that is used up.
+ */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = raw_tx_outstanding(&c->tx);
@@ -79,7 +82,7 @@ static inline int tx_ready(struct raw_conn *c)
 	return 0;
 }
 
-/* A buffer with the connection's headers. @return NULL: there is none, which is counted */
+/* @return a buffer with the connection's headers; NULL: there is none, which is counted */
 static __rte_always_inline struct rte_mbuf *frame_alloc(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -119,7 +122,7 @@ static void unopen_frame(struct raw_conn *c)
 	c->open_room = 0;
 }
 
-/* The path carries no frame of this size any more: send it in parts. Without buffers it is lost. */
+/* The path carries no frame of this size now: sends parts. Without buffers the frame is lost. */
 static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	c->path[path].order--; /* the first part takes the frame's order */
@@ -127,7 +130,7 @@ static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path
 		c->path[path].order++;
 }
 
-/* A frame that does not go to the port as it is: its parts do, or its encrypted copy. */
+/* Parts of the frame, or its sealed copy, go to the port in its place. */
 static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
 					uint16_t flags)
 {
@@ -141,8 +144,8 @@ static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slo
  * A closed frame gets its sequence number and its slot. From here on the frame is retransmitted,
  * until the peer acknowledges it.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
- * @param sealed  with alone: the copy that leaves in its place, with c->tmpl as headers; or NULL
- * @return true: the caller queues the frame; false: its parts or its encrypted copy are queued
+ * @param sealed  with alone: the copy that leaves instead of @p m, with c->tmpl as headers; or NULL
+ * @return true: the caller sends the frame or @p sealed; false: parts or a sealed copy are queued
  */
 static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
 					     uint32_t lane_len, uint32_t payload, uint16_t flags,
@@ -196,7 +199,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 		commit_other(c, slot, path, flags);
 		return false;
 	}
-	if (sealed) /* what a retransmission does not write again */
+	if (sealed) /* a retransmission of m does not write the sequence */
 		raw_hdr(c, m)->seq = hdr->seq;
 	else if (alone)
 		rte_mbuf_refcnt_set(m, 2);
@@ -205,7 +208,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	return true;
 }
 
-/* iface->txq must have c->tx.txq_need free places. */
+/* Before the call iface->txq must have c->tx.txq_need free places. */
 static inline void close_frame(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->tx.open;
@@ -234,7 +237,7 @@ bool raw_frame_close(struct raw_conn *c, uint16_t flags)
 	return true;
 }
 
-/* The fast path for one frame in the queue; with others before it, flushes the whole queue. */
+/* Sends the only frame of the queue by a fast path. With several, flushes the whole queue. */
 static inline void send_now(struct raw_iface *iface)
 {
 	if (likely(iface->txq.count == 1 && raw_port_tx(iface, 1) == 1)) {
@@ -249,9 +252,9 @@ static inline void send_now(struct raw_iface *iface)
 }
 
 /*
- * The first message is in a frame. The frame leaves at once when the lane is idle, since the peer
- * may wait for just this message. A frame with little room left goes to the queue. Any other stays
- * open for further messages until the next progress().
+ * A new frame contains its first message. The frame leaves at once if no frame of the connection is
+ * unacknowledged, since the peer may wait for just this message. A frame with less than half of its
+ * room left goes to the queue. Any other stays open for further messages (iface->wait).
  */
 static inline void frame_opened(struct raw_conn *c)
 {
@@ -281,10 +284,10 @@ static inline void frame_opened(struct raw_conn *c)
 /* ---------------------------------------------------------------- a frame alone under way */
 
 /*
- * May a message of @p n bytes leave at once in a frame of its own, with nothing else of the
- * connection under way and nothing in the queue? commit_frame() skips what such a frame cannot
- * need: a checksum, counts for several paths.
- * @param csum  constant: the connection has this one
+ * @return true: a message of @p n bytes may leave at once in a frame of its own. No frame of the
+ * connection is open or unacknowledged, and the queue is empty. commit_frame() skips steps that
+ * such a frame does not need: a checksum, counts for several paths.
+ * @param csum  constant: weft_frame_csum that the connection has to have
  */
 static inline bool leaves_alone(const struct raw_conn *c, size_t n, const uint8_t csum)
 {
@@ -312,7 +315,7 @@ static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 	raw_txq_flush(iface);
 }
 
-/* A frame with one message. @return NULL: there is no buffer, which is counted */
+/* @return a frame with one message; NULL: there is no buffer, which is counted */
 static __rte_always_inline struct rte_mbuf *frame_of(struct raw_conn *c, uint8_t am_id,
 						     const void *hdr, size_t hdr_len,
 						     const void *payload, size_t length)
@@ -332,7 +335,7 @@ static __rte_always_inline struct rte_mbuf *frame_of(struct raw_conn *c, uint8_t
 	return m;
 }
 
-/* The frame stays here, and its encrypted copy leaves. */
+/* leaves_alone() on a sealed connection: the plain frame is kept, and its sealed copy leaves. */
 static __rte_noinline int short_sealed(struct raw_conn *c, uint8_t am_id, const void *hdr,
 				       size_t hdr_len, const void *payload, size_t length)
 {
@@ -371,7 +374,7 @@ static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, co
 	return 0;
 }
 
-/* A message for which leaves_alone() is false with WEFT_FRAME_CSUM_NONE. */
+/* Sends a message for which leaves_alone() is false with WEFT_FRAME_CSUM_NONE. */
 static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr,
 				     size_t hdr_len, const void *payload, size_t length)
 {
@@ -387,7 +390,7 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	err = open_frame(c);
 	if (err != 0)
 		return err;
-	/* The message is longer than the path carries now (engine/mtu.h): it fills its frame. */
+	/* A message that is longer than the path carries now (engine/mtu.h) fills its frame. */
 	c->open_room =
 		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
 	append_message(c, am_id, hdr, hdr_len, payload, length);
@@ -417,8 +420,8 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 }
 
 /*
- * The length is known only after packing, so the message begins a frame. If the message is small,
- * the frame stays open for others.
+ * The length is known only after packing, so the message begins a frame. The frame may stay open
+ * for others, as in frame_opened().
  */
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
@@ -480,12 +483,15 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 
 /* ---------------------------------------------------------------- zero-copy sends */
 
-/* An mbuf with the headers, then one for each piece of user memory, as an external buffer. */
+/*
+ * The frame is an mbuf with the headers, followed by mbufs with pieces of user memory as external
+ * buffers.
+ */
 
-/* want_ack(): one in this number of sends does not request an ACK, as a test */
+/* want_ack(): one of N sends requests no ACK, as a test whether the peer's data carries it */
 #define ALONE_SENDS 64u
 
-/* Segments that are linked behind a head. */
+/* A chain of mbufs behind the head of a frame, while it is built. */
 struct chain {
 	struct raw_iface *iface;
 	struct raw_zc *zc;
@@ -517,7 +523,7 @@ static int attach_memory(struct chain *ch, void *at, rte_iova_t iova, uint32_t l
 	return link_segment(ch, m);
 }
 
-/* @return the number of bytes that may be one segment */
+/* @return the number of bytes from @p at on, up to @p len, that may be one segment for the NIC */
 static uint32_t segment_len(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
 			    const uint8_t *at, uint32_t len, rte_iova_t *iova)
 {
@@ -531,7 +537,7 @@ static uint32_t segment_len(const struct weft_frame_port *port, const struct wef
 	return weft_mem_lane_iova(mem, at, len, iova);
 }
 
-/* One segment, or several if its pages are not contiguous for the NIC. */
+/* Links a piece of user memory: several segments if its pages are not contiguous for the NIC. */
 static int attach_piece(struct chain *ch, const struct iovec *iov)
 {
 	uint32_t len = (uint32_t)iov->iov_len, n;
@@ -546,7 +552,7 @@ static int attach_piece(struct chain *ch, const struct iovec *iov)
 	return err;
 }
 
-/* On error only the chain refers to user memory. */
+/* After an error only the chain refers to user memory: the caller frees the chain. */
 static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
 		      unsigned int iovcnt, struct raw_zc *zc)
 {
@@ -566,7 +572,7 @@ static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct io
 	return err;
 }
 
-/* Without user memory: a copy, which completes when it is acknowledged. */
+/* A send without user memory is a short message. It completes when it is acknowledged. */
 static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       struct weft_lane_comp *comp)
 {
@@ -607,7 +613,7 @@ static ssize_t pack_pieces(void *dst, size_t max, void *arg)
 	return (ssize_t)n;
 }
 
-/* Memory that the NIC cannot read, or in more pieces than it takes: as header_only(). */
+/* The NIC cannot read the memory, or not in that number of pieces: the data is copied. */
 static int send_copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
 		       struct weft_lane_comp *comp)
 {
@@ -633,12 +639,12 @@ static bool mem_covers(const struct weft_mem_lane *mem, const struct iovec *iov)
 	return at >= mem->start && at <= mem->end && iov->iov_len <= mem->end - at;
 }
 
-/* @return the number of mbufs of the frame; 0: the port cannot send it in place */
+/* @return the number of mbufs of the frame; 0: the port cannot send it without a copy */
 static unsigned int count_segments(const struct raw_conn *c, const struct iovec *iov,
 				   unsigned int iovcnt, const struct weft_mem_lane *mem)
 {
 	const struct weft_frame_port *port = c->iface->port;
-	/* The last one has the CRC, or the tag. */
+	/* A last mbuf has the CRC, or the tag. */
 	bool last = c->csum == WEFT_FRAME_CSUM_CRC32C || c->csum == RAW_CSUM_SEALED;
 	unsigned int n = 1 + last, pages;
 	rte_iova_t iova;
@@ -660,14 +666,14 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 
 /*
  * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
- * acknowledgement is requested at once, on the frame that seems to be the last one of a message (it
- * is not full). None is requested if an earlier request is outstanding, or if the peer's data
+ * acknowledgement is requested at once, on a frame that is not full: it seems to be the last one of
+ * a message. None is requested if an earlier request is outstanding, or if the peer's data
  * carries the acknowledgement at no cost.
  *
- * Data that was received lately proves less than that: two ends that send to each other at once and
- * wait for both messages send nothing more before they are acknowledged. Then the acknowledgement
- * arrives in a frame of its own, and the next sends request it. One of ALONE_SENDS does not, to
- * find out when the peer's data carries it again.
+ * Data that was received since the last send does not prove that more will follow. Two ends that
+ * send to each other at once, and wait for both messages, send nothing before an acknowledgement.
+ * Then the acknowledgement arrives in a frame of its own, and the next sends request it. One of
+ * ALONE_SENDS does not, to find out when the peer's data carries the acknowledgement again.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
@@ -701,7 +707,7 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 	head->pkt_len = head->data_len;
 }
 
-/* The frame is complete: count, keep and queue it. */
+/* A complete frame is counted, kept for retransmission and queued. */
 static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
 				uint32_t payload)
 {

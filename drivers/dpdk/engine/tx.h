@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/tx.h
- * Sending messages: open frames, closed frames, frames of user memory (zero-copy).
+ * Sends messages: in open frames, which take several, or from user memory (zero-copy).
  */
 #ifndef WEFT_ENGINE_TX_H
 #define WEFT_ENGINE_TX_H

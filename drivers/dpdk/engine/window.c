@@ -18,9 +18,10 @@
 /* With a smaller limit the sender requests ACKs: unrequested, one comes for every eighth frame. */
 #define ACK_REQ_FRAMES (4 * RAW_ACK_FRAMES)
 
-#define QUIET_PARTS 4u /* of the window; timeouts with less in flight are no evidence about it */
+/* Timeouts with less than 1/N of the window in flight do not show that the window is too large. */
+#define QUIET_PARTS 4u
 
-/* ACKs that report a mark, in case some of them are lost. */
+/* Number of ACKs that report a mark, since some of them may be lost. */
 #define MARK_ACKS 4u
 
 static uint32_t full_frame(const struct raw_conn *c)
@@ -29,9 +30,10 @@ static uint32_t full_frame(const struct raw_conn *c)
 }
 
 /*
- * The connection's limit and gap follow from those of its paths. A frame may leave while less than
- * win_bytes is in flight; the last one still is within the limit. With a gap, or with lost frames
- * to be retransmitted, win_bytes is 0: each send has to call raw_window_paced().
+ * Computes the connection's limit and gap from those of its paths. A frame may leave while less
+ * than win_bytes is in flight: a full frame then stays within the limit, or is the only one. With
+ * a gap, or with lost frames to be retransmitted, win_bytes is 0: each send has to call
+ * raw_window_paced().
  */
 static void limits_update(struct raw_conn *c)
 {
@@ -75,8 +77,8 @@ bool raw_window_fixed(const struct raw_iface *iface)
 }
 
 /*
- * Time of a full frame on the port's link; if the link's speed is unknown, the time that the
- * handshake has measured; 0 = neither is known.
+ * @return ns of a full frame on the port's link; if the link's speed is unknown, the time that the
+ * handshake has measured; 0 = neither is known
  */
 static uint32_t frame_ns(const struct raw_conn *c, float measured)
 {
@@ -93,7 +95,7 @@ int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns)
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
 	struct weft_cc_conf conf = {
 		.frame = full_frame(c),
-		/* WEFT_WINDOW limits the lane, whatever its paths are. */
+		/* WEFT_WINDOW limits the lane, so each path has a share of it. */
 		.most = RTE_MAX(c->tx.win_bytes / c->paths, full_frame(c)),
 		.rtt = rtt,
 		.frame_ns = frame_ns(c, ns),
@@ -151,7 +153,7 @@ bool raw_window_paced(struct raw_conn *c)
 	return false;
 }
 
-/* Sets the time of the next frame. A late sender catches up by one frame at most. */
+/* Sets the time of the next frame. A late sender catches up by at most one frame. */
 static void pace_next(struct raw_conn *c, uint32_t bytes)
 {
 	uint64_t now = c->iface->tx_clock, gap = (uint64_t)c->tx.cc_gap * bytes / full_frame(c);
@@ -181,7 +183,7 @@ uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (p->ack_req_bytes == 0)
 		return 0;
 	c->tx.cc_left = c->tx.cc_gap != 0 ? 0 : (int32_t)p->ack_req_bytes - 1;
-	/* A sender that uses less of the window does not wait for acknowledgements. */
+	/* A sender that uses less than half of the window does not wait for acknowledgements. */
 	return c->tx.cc_gap != 0 || c->tx.inflight + bytes > c->tx.cc_limit / 2
 		       ? WEFT_FRAME_F_ACK_REQ
 		       : 0;
@@ -198,7 +200,7 @@ static bool cc_on_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 	return cc->limit != limit || cc->gap != gap;
 }
 
-/* Bytes of the acknowledged frames that arrived with a mark: the peer counts frames, not bytes. */
+/* @return bytes for the reported marks, as full frames: at most the acknowledged bytes */
 static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_t acked)
 {
 	uint64_t bytes = (uint64_t)p->marks * full_frame(c);
@@ -210,8 +212,8 @@ static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_
 }
 
 /*
- * A queue on the path has marked the frame. Several ACKs report the mark, since some may be lost; a
- * later mark repeats the total count.
+ * A queue on the path has marked the frame. MARK_ACKS ACKs report the total number of marks; those
+ * of a later mark report it again.
  */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -220,7 +222,7 @@ void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 	if (v->type != WEFT_FRAME_DATA && v->type != WEFT_FRAME_PART)
 		return;
 	raw_count(c->iface, RAW_RX_MARKED);
-	/* The peer may use a path before its answer has opened the path here. */
+	/* The peer may use a path before its PROBE_ACK{USE} has opened the path here. */
 	if (raw_state_paths(c, k + 1u) != 0)
 		return;
 	c->path[k].marked++;
@@ -250,8 +252,8 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 }
 
 /*
- * Bytes of the frame that the round trip was measured with: the newest acknowledged one. 0 = that
- * frame has another timestamp than the echoed one, or took another path.
+ * @return bytes of the frame by which the round trip was measured, if that is the newest
+ * acknowledged one. 0 = that frame has another timestamp than the echo, or took another path.
  */
 static uint32_t sample_size(const struct raw_iface *iface, const struct raw_tx *tx,
 			    const struct weft_frame_hdr *hdr)
@@ -365,8 +367,8 @@ void raw_window_paths(struct raw_conn *c)
 }
 
 /*
- * After a silence, frames are acknowledged that were sent before it and never since. So the peer
- * was silent, or its acknowledgements were lost: the frames arrived, and the timeout was spurious.
+ * After timeouts, a frame is acknowledged that was sent before them and not retransmitted. So the
+ * peer was silent, or its acknowledgements were lost: the timeouts were spurious.
  */
 void raw_window_quiet_over(struct raw_conn *c, uint32_t ack)
 {
@@ -380,7 +382,7 @@ void raw_window_quiet_over(struct raw_conn *c, uint32_t ack)
 		early = slot->sent < c->tx.cc_quiet;
 		c->tx.cc_quiet = 0;
 		if (!early)
-			return; /* the frames after it were sent later still */
+			return; /* the frames after this one were sent later still */
 		for (unsigned int i = 0; i < c->path_count; i++)
 			c->tx.cc[i].ops->on_spurious(&c->tx.cc[i]);
 		limits_update(c);
@@ -392,7 +394,7 @@ void raw_window_timeout(struct raw_conn *c)
 {
 	if (c->tx.backoff == 1)
 		c->tx.cc_quiet = c->iface->tx_clock;
-	/* With little in flight, the timeouts are no evidence of what the network carries now. */
+	/* With little in flight, timeouts do not show that the window is too large. */
 	if (c->tx.backoff > 1 && c->tx.inflight < c->tx.cc_limit / QUIET_PARTS) {
 		if (c->tx.backoff == 2)
 			raw_window_idle(c);
@@ -515,6 +517,6 @@ void raw_limits_account(struct raw_iface *iface)
 	for (unsigned int i = 0; i < RAW_LIMITS; i++)
 		if (iface->limits.bits >> i & 1)
 			iface->counter[RAW_TIME_CONGESTION + i] += iface->step;
-	/* The iface finds its own limits in each progress call. */
+	/* Limits of the iface, not of connections, are set again in each progress call. */
 	iface->limits.bits &= (1u << RAW_LIMIT_CONNS) - 1;
 }

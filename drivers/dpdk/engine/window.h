@@ -6,7 +6,7 @@
  * frames; and requests for immediate acknowledgement.
  *
  * With a fixed window (c->tx.cc NULL) a frame costs only the comparison in raw_window_sent(). With
- * a large window there is one call for each round trip that is sampled.
+ * a large window each sample of a round trip costs one call more.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
@@ -18,12 +18,12 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-/** @return true: only WEFT_WINDOW and the peer's ring limit the bytes in flight */
+/** @return true: the window is constant: there is no congestion control (WEFT_CC) on this port */
 bool raw_window_fixed(const struct raw_iface *iface);
 /**
  * The connection is up: its paths and its frame size are agreed.
  * @param rtt  ns of a round trip, as measured by the handshake; 0 = not known
- * @param ns   of a full frame, as measured; 0 = not known
+ * @param ns   ns that a full frame takes, as measured by the handshake; 0 = not known
  * @return 0 or -ENOMEM
  */
 int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
@@ -32,15 +32,16 @@ int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_tx *tx);
 
 /**
- * Called when win_bytes are in flight; with pacing, or while lost frames wait, win_bytes is 0.
+ * To be called before a frame is sent while win_bytes or more are in flight. With pacing, or while
+ * lost frames wait, win_bytes is 0, so each frame needs the call.
  * @return true: a frame may leave now
  */
 bool raw_window_paced(struct raw_conn *c);
-/** The rest of raw_window_sent(), once c->tx.cc_left is used up. */
+/** The slow part of raw_window_sent(), when c->tx.cc_left has become negative. */
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /**
- * A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header.
- * While windows are large this is one comparison.
+ * A new frame of @p bytes leaves over @p path. While windows are large this is one comparison.
+ * @return WEFT_FRAME_F_ACK_REQ or 0, for the header of the frame
  */
 static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
@@ -48,45 +49,55 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 	return likely(c->tx.cc_left >= 0) ? 0 : raw_window_ack_req(c, path, bytes);
 }
 
-/** A frame of the peer arrived with a congestion mark: the next ACKs report it. */
+/** A frame of the peer arrived with a congestion mark (CE): the next ACKs report the mark. */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
 /**
- * The peer reports how many frames of this end arrived marked. The reported number may exceed the
- * number sent: marks never count for more bytes than the peer acknowledges.
+ * The peer reports the number of frames of this end that arrived marked. A report may exceed the
+ * number of sent frames: marks never count for more bytes than the peer acknowledges.
  */
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
-/** A frame that was taken for lost is acknowledged before it was retransmitted. */
+/** A frame that counted as lost is acknowledged before it was retransmitted. */
 void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
 /**
- * An acknowledgement was processed that has a round trip, or the window holds frames back. Other
- * acknowledgements only add their bytes to c->tx.cc_acked, which the next call reports.
- * @param hdr     of the acknowledgement: it names the frame by which @p rtt (ns; 0 = none) was
- * measured
- * @param before  bytes that were in flight
+ * An acknowledgement was processed that has given a round trip, or that came while the window held
+ * frames back. Other acknowledgements only add their bytes to c->tx.cc_acked, which the next call
+ * reports.
+ * @param hdr     header of the acknowledgement; its echo is that of the frame which @p rtt measures
+ * @param rtt     ns; 0 = none
+ * @param before  bytes that were in flight before the acknowledgement
  */
 void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint32_t rtt,
 		      uint32_t before);
-/** A frame is lost. It is not in flight until it is retransmitted. */
+/** A frame is lost: it does not count as in flight until it is retransmitted. */
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
-/** May a lost frame be retransmitted? If only pacing delays it, lowers @p when to its tx_clock. */
+/**
+ * @param when  lowered to the tx_clock at which a lost frame may leave, if only pacing delays it
+ * @return true: the window lets a lost frame of @p bytes leave now
+ */
 bool raw_window_again(const struct raw_tx *tx, uint64_t tx_clock, uint32_t bytes, uint64_t *when);
 /** A frame is retransmitted over slot->path; its previous transmission was over @p before. */
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);
-/** New frames take other paths than before. */
+/** The set of paths that new frames take has changed: updates the connection's limits. */
 void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
-/** After timeouts: all frames before @p ack are acknowledged, and their slots are still in use. */
+/**
+ * The first acknowledgement after timeouts covers all frames before @p ack. If it shows that the
+ * timeouts were spurious, they are undone. To be called while the slots still have these frames.
+ */
 void raw_window_quiet_over(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
-/** The connection is over: nothing is outstanding any more. */
+/** The connection has ended: no frame is lost, and no byte is in flight over a path any more. */
 void raw_window_over(struct raw_conn *c);
 /* ---------------------------------------------------------------- what holds frames back */
 
-/** The window is full: a send is refused, until raw_limit_end(). May be called again. */
+/**
+ * The window is full, and a send was refused: time counts for this limit until raw_limit_end().
+ * Further calls have no effect.
+ */
 void raw_limit_begin(struct raw_conn *c);
-/** Nothing holds the connection's frames back now, or the connection is over. */
+/** No limit holds the connection's frames back any more, or the connection has ended. */
 void raw_limit_end(struct raw_conn *c);
-/** A send may find room again. */
+/** A send may succeed again: the window may have room. */
 static inline void raw_window_open(struct raw_conn *c)
 {
 	c->base.tx_room = true;
@@ -94,7 +105,7 @@ static inline void raw_window_open(struct raw_conn *c)
 		raw_limit_end(c);
 }
 
-/** Account the time since the last progress call to what held frames back in it. */
+/** Adds the ns since the last progress call to the counter of each limit that is in force. */
 void raw_limits_account(struct raw_iface *iface);
 
 static inline void raw_limits_progress(struct raw_iface *iface)
@@ -105,12 +116,12 @@ static inline void raw_limits_progress(struct raw_iface *iface)
 		raw_limits_account(iface);
 }
 
-/** Reports target, window, round trips, marks and losses of a path as counters. */
+/** Reports target, window, round trips, marks and losses of a path as counters, if it has tx.cc. */
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);
-/** Delays of a path, and what cut its window last; "" with a window that does not follow delays. */
+/** Writes delays of a path and the cause of its last cut; "" before delays are measured. */
 void raw_window_delays(const struct raw_tx *tx, unsigned int path, char *buf, size_t size);
-/** Writes the state of a path as text for people; "" with a fixed window. */
+/** Writes the state of congestion control on a path as text; "" with a fixed window. */
 void raw_window_print(const struct raw_tx *tx, unsigned int path, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_WINDOW_H */
