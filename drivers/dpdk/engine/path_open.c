@@ -453,7 +453,7 @@ static void begin_pair(struct raw_conn *c)
 	c->probe_id += 2;
 	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
 			    mp->trial_spare);
-	/* Neither path is always the first. */
+	/* The probes of the two paths leave first in turn. */
 	if (mp->trial.sent % 2)
 		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
 	probe_over(c, p->used_path, p->id);

@@ -67,8 +67,8 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
 
 /**
- * Starts a trial of more paths if c->path_busy is set and the wait after the last one is over, or
- * sends the next pair of a running trial.
+ * Sends the next pair of a running trial. Otherwise a trial starts if c->path_busy is set and the
+ * wait after the last trial is over.
  */
 void raw_path_grow_timer(struct raw_conn *c);
 

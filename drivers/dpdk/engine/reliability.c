@@ -146,7 +146,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 	return false;
 }
 
-/* Retransmit the frame in one piece. @return 0, or -EAGAIN without side effect */
+/* Retransmit the frame in one piece. @return 0; -EAGAIN: no room or buffer, nothing was sent */
 static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	struct raw_path *p = &c->path[path];
@@ -157,7 +157,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
 	if (slot->taken_back) {
-		/* The copy in memory stays until the acknowledgement. */
+		/* The copy on the heap stays until the frame is acknowledged. */
 		m = raw_copy_frame(iface, slot->copy);
 	} else if (held_by_port(slot->m)) {
 		m = copy_frame(iface, slot->m);
@@ -191,7 +191,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	return 0;
 }
 
-/* @return 0, or -EAGAIN without side effect */
+/* @return 0; -EAGAIN: no room or buffer, nothing was sent */
 static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
@@ -308,7 +308,7 @@ static void back_off(struct raw_conn *c)
 	if (c->tx.cc)
 		raw_window_timeout(c);
 	if (c->tx.backoff >= c->path_count)
-		raw_path_open(c); /* no path gets an answer */
+		raw_path_open(c); /* a try over each path had no answer */
 }
 
 /* @return false: the queue has no room */
@@ -399,9 +399,10 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 }
 
 /*
- * The time of arrival of the acknowledgement. Between reading the clock and receiving, progress()
- * may have sent frames, which takes a system call on some ports. A round trip that is too short
- * would be worse than one that is too long, since a minimum is kept. So the clock is read again.
+ * @return when the acknowledgement arrived. Between reading the clock and receiving, progress() may
+ * have sent frames, which takes a system call on some ports. A round trip that is too short would
+ * be worse for congestion control than one that is too long, since a minimum is kept. So the clock
+ * is then read again.
  */
 static uint32_t ack_arrival(const struct raw_iface *iface, const struct raw_tx *tx)
 {
@@ -545,7 +546,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->tx.una > c->tx.next - c->tx.una)) {
-		/* An acknowledgement was overtaken; or, of a frame never sent, it is invalid. */
+		/* A newer acknowledgement has overtaken it, or the frame was never sent. */
 		if (weft_seq_diff(ack, c->tx.una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;

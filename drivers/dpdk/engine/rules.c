@@ -125,7 +125,7 @@ void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq)
 	}
 }
 
-/* 64 bits of the ring from sequence `seq` on, across word boundaries. */
+/* @return 64 bits of the ring from sequence `seq` on, across word boundaries */
 static uint64_t ring_word(const struct weft_rxwin *w, uint32_t seq)
 {
 	uint32_t i = seq % WEFT_RXWIN / 64, shift = seq % 64;

@@ -3,7 +3,7 @@
  * @file engine/rules.h
  * The rules of reliability and of several paths: round trips and timeouts, loss, received
  * sequences; the path that delivers soonest, the paths that have stopped delivering, and whether
- * more paths would help. doc/raw-lanes.md has the reasons. Pure; times in ns.
+ * more paths would help. doc/raw-lanes.md has the reasons. Times are in ns.
  */
 #ifndef WEFT_RULES_H
 #define WEFT_RULES_H
@@ -60,8 +60,8 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 /* ---------------------------------------------------------------- loss */
 
 /*
- * Loss detection as in RACK, for each path: a frame is lost when it has been in flight for a round
- * trip and a quarter, and a frame that left several frames later **over the same path** has
+ * Loss detection as in RACK, for each path. A frame is lost when it has been in flight for five
+ * quarters of a round trip, and a frame that left several frames later over the same path has
  * arrived. Frames of other paths do not count.
  */
 

@@ -44,9 +44,9 @@
 /* Most bytes of a frame to be prefetched: with the frame being copied they fit the L1 cache. */
 #define PREFETCH_MAX 4096u
 
-/* ns between two checks of the port up to which an end without a round trip echoes timestamps */
+/* Without a known round trip, a timestamp is echoed if the last check was at most N ns ago. */
 #define STEP_ROUGH 20000u
-#define ECHO_ROUGH 255u   /* with a longer time, one of N frames gets an echo nevertheless */
+#define ECHO_ROUGH 255u   /* after a longer time one of N timestamps is echoed */
 #define ECHO_REQUESTED 4u /* one of N rough arrivals that request an ACK at once gets an echo */
 
 /*

@@ -375,8 +375,8 @@ static bool find_place(const struct raw_conn *c, const struct weft_frame_view *v
 }
 
 /*
- * Another process may change a buffer that it can write to between two reads. So all bytes of the
- * frame are read once: the body is copied out of such a buffer before it is verified.
+ * Another process may change a buffer that it can write to between two reads. So the header is
+ * copied and its length checked again, and the body is copied before it is verified.
  */
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
 				 struct rte_mbuf *desc, struct weft_frame_view *plain,
