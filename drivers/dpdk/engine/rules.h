@@ -15,25 +15,25 @@
 
 /* Round trips are smoothed as in RFC 6298. Timeouts follow from the smoothed value. */
 
-/** least timeout: on a shared machine a peer may be off its core for 1 ms */
+/** ns, the least timeout: on a shared machine a peer may be off its core for 1 ms */
 #define WEFT_RTO_MIN 1000000ull
-/** greatest timeout with backoff; only a first timeout may be longer */
+/** ns, the greatest timeout with backoff, unless the first timeout is longer */
 #define WEFT_RTO_MAX 50000000ull
-#define WEFT_RTO_INITIAL 5000000ull /**< before the first sample, or twice `first` if longer */
-/** greatest first timeout: wrong echoes of the peer may give any round trip */
+#define WEFT_RTO_INITIAL 5000000ull /**< ns, before the first sample; or twice `first` if longer */
+/** ns, the greatest first timeout: wrong echoes of the peer may give any round trip */
 #define WEFT_RTO_ROOF 3000000000ull
 #define WEFT_RTT_FIRST_MAX 1000000000u
-#define WEFT_PROBE_MIN 200000ull /**< least result of weft_rtt_probe() */
+#define WEFT_PROBE_MIN 200000ull /**< ns, the least result of weft_rtt_probe() */
 
 struct weft_rtt {
-	uint32_t first; /**< of the handshake, used until the first sample; 0 = unknown */
-	uint32_t srtt;  /**< smoothed; 0 = no sample yet */
+	uint32_t first; /**< ns, of the handshake, used until the first sample; 0 = unknown */
+	uint32_t srtt;  /**< ns, smoothed; 0 = no sample yet */
 	uint32_t var;
 	uint32_t min;
 	uint32_t last;
 };
 
-/** Take one sample. 0 counts as 1 ns: both ends of it were in one poll. */
+/** Take one sample. 0 counts as 1 ns: both of its events were in one poll. */
 void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
 
 /** A step of the handshake took @p ns: one round trip, or a few. */
@@ -48,7 +48,7 @@ static inline uint32_t weft_rtt_known(const struct weft_rtt *r)
 	return r->srtt != 0 ? r->srtt : r->first;
 }
 
-/** @return the retransmission timeout after @p backoff doublings */
+/** @return ns of the retransmission timeout after @p backoff doublings, as far as limits allow */
 uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff);
 
 /**
