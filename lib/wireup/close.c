@@ -13,7 +13,7 @@
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 
-/* Longest wait for the acknowledgement of CLOSE: all messages were delivered before it. */
+/* Longest time in which CLOSE is sent and acknowledged: all messages are delivered before it. */
 #define CLOSE_LINGER_NS 1000000000ull
 #define REPLAY_LOOK_NS 1000000ull
 
@@ -234,7 +234,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 		ep->state = WEFT_EP_CLOSING;
 	rc = weft_msg_ep_flush(ep, messages_flushed, ep);
 	if (rc < 0 || (rc == WEFT_LANE_IDLE && ep->state == WEFT_EP_CONNECTING)) {
-		/* There is no connection, so there is nothing to wait for. */
+		/* The flush has failed, or the ep is connecting and no message waits. */
 		r = ep->closing->req;
 		ep->closing->req = NULL;
 		weft_ep_retire(ep, -ECANCELED);

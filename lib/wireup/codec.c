@@ -22,7 +22,7 @@ void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, c
 	};
 
 	if (r->len + sizeof(rec) + len > sizeof(r->buf))
-		return; /* impossible: an address has at most 2.2 KiB, a map 256 bytes */
+		return; /* impossible: all records of a message fit in WEFT_WIREUP_MAX bytes */
 	memcpy(r->buf + r->len, &rec, sizeof(rec));
 	memcpy(r->buf + r->len + sizeof(rec), data, len);
 	r->len += sizeof(rec) + len;
@@ -92,7 +92,7 @@ int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head
 	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short
 			     ? attr->max_bcopy
 			     : attr->max_short;
-	const char *from = records ? records : ""; /* NULL + 0 is not C */
+	const char *from = records ? records : ""; /* NULL + 0 is undefined in C */
 	size_t offset = 0, n;
 	int rc;
 
@@ -456,7 +456,7 @@ static void place_bytes(struct weft_partial *p, size_t offset, const uint8_t *da
 	for (i = 0; i < n; i++) {
 		b = offset + i;
 		if (p->have[b / 8] >> b % 8 & 1)
-			continue; /* repeated: the same bytes */
+			continue; /* repeated: the byte that came first is kept */
 		p->have[b / 8] |= (uint8_t)(1u << b % 8);
 		p->data[b] = data[i];
 		p->got++;

@@ -32,12 +32,13 @@ struct weft_wireup_msg {
 	float bcopy_bw; /* bytes/s; 0 = not in the message */
 	bool have_next_sn;
 	uint32_t next_sn; /* with ESTALE: a number that is free at the sender */
-	/* Addresses of the sender's ends: of `lanes`, or of LANE_LINK's lane. len 0 = none. */
+	/* by lane number: address of the sender's lane endpoint; len 0 = none */
 	struct {
 		const uint8_t *bytes;
 		uint8_t len;
 	} ep_addr[WEFT_MAX_LANES];
-	const void *rx_state; /* of LANE_DOWN and LANE_DOWN_ACK, not validated; NULL = none */
+	/* in LANE_DOWN and LANE_DOWN_ACK: the driver validates the contents; NULL = none */
+	const void *rx_state;
 	size_t rx_state_len;
 	char text[256]; /* fit for printing */
 };
@@ -50,13 +51,16 @@ struct weft_records {
 
 void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data,
 		      size_t len);
-/** Send a message, in pieces if long. @return 0, -EAGAIN (all of it again), or the lane's error */
+/**
+ * Send a message, in pieces if it is long. @return 0, or the lane's error. After -EAGAIN the caller
+ * sends the whole message again
+ */
 int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
 		     const void *records, size_t len);
-/** Validate a whole message, without state. @return 0, or -EPROTO with a reason in @p why */
+/** Validate a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
 int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
 		      struct weft_wireup_msg *m, const char **why);
-/** Fill the fields of a head from the ep. */
+/** Fill @p h for a message of the ep. status, lane_epoch, total and offset become 0. */
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
 		      struct weft_wire_wireup *h);
 
@@ -67,7 +71,7 @@ struct weft_partial {
 	TAILQ_ENTRY(weft_partial) entry; /* in host->partials */
 	struct weft_partial_host *host;
 	struct weft_lane_ep *lane_ep;
-	struct weft_wire_wireup head; /* of its first piece */
+	struct weft_wire_wireup head; /* of the piece that arrived first */
 	size_t total, got;
 	uint8_t have[WEFT_WIREUP_MAX / 8]; /* bit b: byte b of data has arrived */
 	uint8_t data[];
@@ -82,11 +86,11 @@ struct weft_partial_host {
 };
 
 /**
- * The maximum number of partial messages of a worker, and of one connection. When all of the worker
- * are in use, the host with the most of them loses its oldest one. A connection at its own limit
- * loses its own oldest one. So a host that has none always gets a place, however many the other
- * hosts have. An honest peer sends one message after the other; there are two when a repeated
- * message follows one of another step.
+ * The maximum number of partial messages of a worker, and of one connection. When a worker has its
+ * maximum, the host with the most of them loses its oldest one. A connection at its own limit loses
+ * its own oldest one. So a host that has none always gets a place, however many the other hosts
+ * have. An honest peer sends one message after the other; there are two when a repeated message
+ * follows one of another step.
  */
 #define WEFT_MAX_PARTIALS 128
 #define WEFT_MAX_PARTIALS_LANE_EP 2
@@ -102,7 +106,7 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, con
 		     size_t length, struct weft_wire_wireup *head, const void **records,
 		     size_t *len, struct weft_partial **done);
 void weft_partial_done(struct weft_partial *p);
-/** The lane_ep is destroyed: free its partial messages. */
+/** Free the partial messages of @p lane_ep, which is being destroyed. */
 void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lane_ep);
 void weft_partials_fini(struct weft_conns *conns);
 

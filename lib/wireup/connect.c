@@ -21,13 +21,13 @@
 
 /* ------------------------------------------------------------------ responder */
 
-/* Least time between two checks: one serves all endpoints of a worker, but may be lost. */
+/* Least time between two checks: one check serves all endpoints of a peer, but may be lost. */
 #define CHECK_AGAIN_NS UINT64_C(1000000000)
 
 /*
- * A worker connects from an address to which a lane of another worker leads. That worker may be
- * gone, but the REQ is no proof of it. So the lane probes its far end. If the new worker answers
- * there, the connection does not exist at its end, and the lane fails.
+ * A worker connects from an address to which one of our lanes to another worker leads. That other
+ * worker may be gone, but the REQ is no proof of it. So our lane probes its far end. If the new
+ * worker answers there, the connection does not exist at its end, and our lane fails.
  */
 static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 			    struct weft_lane_ep *lane_ep, const struct weft_wireup_msg *m,
@@ -104,7 +104,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	return rc;
 }
 
-/* Accept the peer's connection. Our own, if its REQ crossed the peer's, is kept as redundant. */
+/* Accept the peer's connection. Our own connection to it, if there is one, becomes redundant. */
 static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			  const struct weft_wireup_msg *m)
 {
@@ -186,7 +186,10 @@ static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 	       ep->remote_secret == weft_get64(h->src_secret);
 }
 
-/* The REQ crossed ours, or its initiator tries another pair, or the REQ is repeated. */
+/*
+ * A REQ for an endpoint that exists: it crossed ours, or its initiator tries another pair, or it is
+ * repeated, or another endpoint of the peer uses the same number.
+ */
 static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
 {
@@ -197,7 +200,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	    (wu->initiator && wu->step == WEFT_STEP_LINKING)) {
 		/*
 		 * The sender is the endpoint that we are connected with. Its REQ lost the crossing
-		 * and arrived late. The sender ends that connection itself.
+		 * and arrived late, or is a duplicate. The sender ends that connection itself.
 		 */
 		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
 			weft_wireup_unwanted(w, lane_ep);
@@ -213,7 +216,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 						 "another endpoint uses this connection number");
 			return;
 		}
-		/* The initiator gave up its first connection before our REP arrived. */
+		/* The initiator gave up an earlier connection before our REP arrived. */
 		if (lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL &&
 		    (int16_t)(weft_get16(m->boot.attempt) - wu->attempt_in) <= 0) {
 			w->count.wireup_stale++; /* a late duplicate */
@@ -229,7 +232,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	wireup_accept(ep, lane_ep, m);
 }
 
-/* The first REQ stays: a later one with its number may be of another sender's endpoint. */
+/* Are two REQs with one conn_sn of the same endpoint? If not, the first REQ stays deferred. */
 static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_wire_wireup *b)
 {
 	return weft_ref_equal(a->src_ep, b->src_ep) &&
@@ -238,7 +241,7 @@ static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_w
 
 /*
  * Two REQs crossed. This worker has the lower id, so its own connection wins. The other REQ is kept
- * in case this connection fails. @return false: there is no crossing
+ * in case ours fails. @return true: the REQ is kept or refused; false: there is no crossing
  */
 static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		      const struct weft_wire_wireup *head, const void *records, size_t len)
@@ -259,7 +262,7 @@ static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	wu->deferred = malloc(wu->deferred_len);
 	wu->deferred_lane_ep = NULL;
 	if (!wu->deferred)
-		return true; /* the peer repeats REQ */
+		return true; /* the REQ is lost, and the peer repeats it */
 	memcpy(wu->deferred, head, sizeof(*head));
 	memcpy((char *)wu->deferred + sizeof(*head), records, len);
 	wu->deferred_lane_ep = lane_ep;
@@ -280,7 +283,8 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 /*
  * Position of the sender's interface in its address. BOOT must name this interface, which must have
  * the driver of the connection, and the interface of ours at which the connection arrived.
- * Otherwise the REQ is refused: the connection's origin authenticates the sender.
+ * Otherwise the caller refuses the REQ: the connection's origin authenticates the sender.
+ * @return -EACCES if it does not
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
@@ -492,7 +496,7 @@ static int try_pairs(struct weft_ep *ep)
 			down += wu->pair_down[i];
 		if (down == wu->num_pairs)
 			return wu->closed ? -ECONNRESET : -EHOSTUNREACH;
-		/* Some pairs got no reply in time: try these again with a longer timeout. */
+		/* Some pairs only got no reply in time: try all again with twice the timeout. */
 		memset(wu->pair_down, 0, sizeof(wu->pair_down));
 		wu->pair = 0;
 		wu->pair_timeout *= 2;
@@ -536,7 +540,6 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, boo
 	return try_pairs(ep);
 }
 
-/* Our connection failed before the REP: accept the REQ that crossed ours, or try another pair. */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -572,6 +575,6 @@ void weft_wireup_restart(struct weft_ep *ep)
 	wu->initiator = true;
 	wu->pair_timeout = PAIR_TIMEOUT_NS;
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
-	wu->pair = UINT32_MAX; /* next_pair() begins with 0 */
+	wu->pair = UINT32_MAX; /* next_pair() increments it to 0 */
 	next_pair(ep);
 }

@@ -169,7 +169,7 @@ void weft_ep_retire(struct weft_ep *ep, int status)
 	struct weft_worker *w = ep->worker;
 
 	if (ep->generation == 0)
-		return; /* a callback of this call has already retired it */
+		return; /* it is retired already, for example by a callback */
 	ep_slot_give(ep);
 	weft_unclaimed_remove(ep);
 	weft_peer_remove_ep(w->conns, ep);

@@ -2,10 +2,10 @@
 /*
  * The exchange of wire-up messages. An endpoint's *initiator* sends REQ, the *responder* replies
  * with REP, and the initiator confirms with ACK. Every message may arrive twice, and a duplicate
- * has no effect. Lanes keep no order, so data may overtake REP and ACK. The initiator accepts such
- * data, and to the responder data means the same as the ACK. The responder sends data only after a
- * message has shown that the initiator has the REP. So a connection that dies before that has lost
- * nothing, and the initiator may try another pair of interfaces.
+ * has no effect. Lanes keep no order, so data may overtake the ACK, and to the responder such data
+ * means the same as the ACK. The responder sends data only after a message has shown that the
+ * initiator has the REP. So a connection that dies before that has lost nothing, and the initiator
+ * may try another pair of interfaces.
  *
  * States (weft_wireup.step):
  *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
@@ -180,7 +180,7 @@ static void wireup_established(struct weft_ep *ep)
 	weft_msg_ep_connected(ep, &wu->credit_in);
 	if (ep->state == WEFT_EP_UP && ep->closing) {
 		ep->state = WEFT_EP_CLOSING;
-		/* Only this call notifies the message layer that the ep is closing. */
+		/* Notify the message layer that the ep is closing, if flush_close() has not. */
 		weft_msg_ep_flush(ep, NULL, NULL);
 		weft_ep_closing_step(ep);
 	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb) {
@@ -210,7 +210,7 @@ void weft_wireup_linked(struct weft_ep *ep)
 	weft_wireup_finalize(ep);
 }
 
-/* The initiator's ends of lanes that need addresses. @return 0, or the error of lane 0 */
+/* Connect the initiator's ends of lanes that need addresses. @return 0, or lane 0's error */
 static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	int rc = 0;
@@ -239,7 +239,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (!wu || !wu->initiator || lane_ep != wu->boot)
 		return; /* a duplicate */
 	if (wu->step == WEFT_STEP_LINKING && !wu->leader)
-		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first ACK was lost */
+		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the last ACK may be lost */
 	if (wu->step != WEFT_STEP_REQUESTED)
 		return;
 	if (!weft_links_good(ep->worker, &wu->remote, m)) {
@@ -458,7 +458,7 @@ static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wire
 		weft_records_add(&r, WEFT_RECORD_NEXT_SN, next, sizeof(*next));
 	if (text)
 		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
-	/* Best effort: the peer repeats its request. */
+	/* Best effort: the sender of a refused REQ repeats it. */
 	weft_wireup_send(lane_ep, &head, r.buf, r.len);
 }
 

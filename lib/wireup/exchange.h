@@ -27,7 +27,7 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
-/** Refuse a REQ with ESTALE: its number was used before. The reply contains a free number. */
+/** Refuse a REQ with ESTALE: its conn_sn is used already. The reply contains a free one. */
 void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text);
@@ -36,21 +36,21 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
  * to no endpoint, it is destroyed.
  */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
-/** Connecting state of an ep; NULL = no memory. */
+/** Make the connecting state of an ep. @return NULL: no memory */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /** Destroy what a crossing has left: the redundant connection, the deferred one, and its REQ. */
 void weft_wireup_drop_extra(struct weft_ep *ep);
-/** Free the connecting state when nothing is left to do. */
+/** If nothing is left to do, free the connecting state; with too few lanes let the ep fail. */
 void weft_wireup_finalize(struct weft_ep *ep);
-/** Send wireup->msg as a message of this type, and repeat it until there is a reply. */
+/** Send wireup->msg as @p type, and repeat it until there is a reply. ACK is sent once. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
 /** Send the message of the current step, for the first time or again. */
 void weft_wireup_resend(struct weft_ep *ep);
-/** Add the copy rate of our CPU to a message. */
+/** Add the copy rate of our CPU to the records of a message. */
 void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
-/** Take the peer's copy rate: ep->bcopy_bw is the smaller one. */
+/** Set ep->bcopy_bw to the smaller copy rate of the two ends. */
 void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
-/** Make wireup->credit_out, once. */
+/** Make wireup->credit_out, the peer's first credit; later calls have no effect. */
 void weft_wireup_grant(struct weft_ep *ep);
 /** Responder: the initiator has the REP, so the endpoint is established. */
 void weft_wireup_confirm(struct weft_ep *ep);
@@ -60,8 +60,8 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m);
 
 /**
- * Both ends of lane 0 have received a message over it, after an exchange over a control channel.
- * The endpoint is established, and its further lanes are opened.
+ * After an exchange over a control channel, ATTACH, ATTACHED or data has arrived over lane 0. The
+ * endpoint is established, and its further lanes are opened or awaited.
  */
 void weft_wireup_linked(struct weft_ep *ep);
 
@@ -72,14 +72,17 @@ void weft_wireup_linked(struct weft_ep *ep);
  * address. @return 0 or an error, after which the caller must release the ep
  */
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
-/** Initiator: its connection is up: send the first request over it. */
+/** Initiator: its connection is up: send WEFT_WIREUP_WHO or REQ over it. */
 void weft_wireup_boot_up(struct weft_ep *ep);
 /**
- * Initiator: its connection is lost before the REP: accept a REQ that crossed, or try another pair.
- * @p definite: the lane reported the loss; else there was no reply in time
+ * Initiator: it cannot connect over the current pair: accept a REQ that crossed, or try another
+ * pair. @p definite: false if only a timeout has expired
  */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
-/** A responder without its initiator, claimed by the application, becomes the initiator. */
+/**
+ * Connect again from the first pair on, as the initiator: a claimed responder has lost its
+ * initiator, or the address that an initiator requested does not have the connected pair.
+ */
 void weft_wireup_restart(struct weft_ep *ep);
 void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len);
@@ -90,9 +93,9 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 void weft_ep_closing_step(struct weft_ep *ep);
 /** A lane has died: other lanes send its messages, so they must be flushed again. */
 void weft_ep_closing_lanes(struct weft_ep *ep);
-/** The ep that is being closed is retired: end its close. */
+/** The ep that is being closed is retired: complete its close request with @p status. */
 void weft_ep_closing_end(struct weft_ep *ep, int status);
-/** Status of the close if the ep ends now with @p status: 0 after the flush: nothing is lost. */
+/** @return status of the close if the ep ends now with @p status: 0 if messages are flushed */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 #endif /* WEFT_WIREUP_EXCHANGE_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes that die. Each side stops a lane before it sends its receive state in LANE_DOWN, so that
- * this state is final. By the peer's state a side finds the messages that it must send again. The
- * worker with the lower id (the leader) decides. The other worker requests the decision, because
- * otherwise each could stop the lane that carries the other's LANE_DOWN. A lane that is certainly
- * lost is stopped by either worker.
+ * Lanes that die. Each side stops a lane before it sends its receive state in LANE_DOWN or
+ * LANE_DOWN_ACK, so that this state is final. By the peer's state a side finds the messages that it
+ * must send again. The worker with the lower id (the leader) decides. The other worker requests the
+ * decision, because otherwise each could stop the lane that carries the other's LANE_DOWN. A lane
+ * that is certainly lost is stopped by either worker.
  *
  *	USED --SUSPECT event--> SUSPECTED --it is alive, or no other lane is--> USED
  *	SUSPECTED --others are alive, it is not--> CLOSING (leader; else: send LANE_SUSPECT)
@@ -40,7 +40,7 @@
 #define SILENT_CHECKS 8u
 #define REPEAT_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
-/* A connection that lasted for this time was good: the next one is made at once. */
+/* The lane's last change (l->since) is longer ago: the next attempt has the shortest wait. */
 #define LASTED_NS 10000000000ull
 
 /* ------------------------------------------------------------------ state */
@@ -112,7 +112,7 @@ static int send_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type t
 	return rc;
 }
 
-/* Use another lane than the last time, and one that is not suspect if there is one with room. */
+/* Try lanes in turn, from number l->tries on; first those that are not suspect. */
 static int send_notice(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
 {
 	uint32_t good = other_lanes(ep, n), suspect = 0;
@@ -295,7 +295,7 @@ static void check_lanes(struct weft_ep *ep, uint32_t lanes)
 	}
 }
 
-/* Interval of checks: at least half a round trip, because a reply needs that time. */
+/* Interval of checks: at least half a round trip, so LOOKS of them take two round trips. */
 static uint64_t look_ns(const struct weft_ep *ep, unsigned int n)
 {
 	uint64_t half = ep->lanes[n].lane_ep->rtt_ns / 2;
@@ -373,7 +373,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l = &ep->failover->lane[n];
 	if (status < 0) {
 		note_seen(ep);
-		/* If the other lanes are silent, too, the peer is gone, and not this lane. */
+		/* If the other lanes are silent, too, the peer may be gone. */
 		if (status != -ETIMEDOUT || l->life == WEFT_LANE_ATTACHING ||
 		    (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
 			weft_failover_stop(ep, n, text);

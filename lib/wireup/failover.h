@@ -32,9 +32,9 @@ static inline uint16_t weft_lane_next(uint16_t number)
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text);
 /** Handle LANE_DOWN, LANE_DOWN_ACK, LANE_SUSPECT or LANE_LINK, which came over lane @p from. */
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);
-/** Stop lane @p n, and send LANE_DOWN to the peer. @return false: it cannot be stopped, goes on */
+/** Stop lane @p n, and send LANE_DOWN over another. @return false: lane @p n was not stopped */
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
-/** Run what is due: checks of suspect lanes, messages without room or reply, new connections. */
+/** Do what is due: check suspect lanes, repeat messages without room or reply, connect again. */
 void weft_failover_timer(struct weft_ep *ep);
 
 /** The longest round trip of the lanes in use, in ns; 0 = unknown. */

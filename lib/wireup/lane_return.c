@@ -127,7 +127,7 @@ static void announce_link(struct weft_ep *ep, unsigned int n)
 	weft_ep_timer_at(ep, l->look_at);
 }
 
-/* @return 0, or an error: there is no end */
+/* @return 0, or an error: no lane endpoint was made */
 static int lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -158,7 +158,7 @@ static bool lane_link_timer(struct weft_ep *ep, unsigned int n)
 	return true;
 }
 
-/* @return 0, or an error: the end is of no use */
+/* @return 0, or an error: the caller must destroy the end */
 static int connect_end(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];

@@ -23,7 +23,7 @@
 
 #define ATTACH_RETRY_NS 500000000ull
 
-/* Without memory for this the endpoint fails with any of its lanes. */
+/* Without memory for ep->failover the endpoint fails when any of its lanes fails. */
 static void failover_init(struct weft_ep *ep)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -250,7 +250,7 @@ static bool has_further_lane(const struct weft_wireup *wu)
 	return false;
 }
 
-/* The peer connects: over the interfaces of the map, lane 0's included, because it may die. */
+/* The peer connects over any interface of the map. Lane 0 may die and be connected again, too. */
 static int accept_key(struct weft_ep *ep)
 {
 	struct weft_lane_iface *iface;
@@ -451,7 +451,7 @@ void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/* The peer waits for the lane. @return false = no room, try again */
+/* Notify the peer, which waits for the lane. @return false = no room, try again */
 static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_records r = {.len = 0};
@@ -514,7 +514,7 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsig
 	}
 }
 
-/* Older peers send no numbers that were measured since the map was made. */
+/* Take the lane's numbers from ATTACH. Older peers' ATTACH has none. */
 static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;

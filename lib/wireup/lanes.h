@@ -20,26 +20,29 @@ struct weft_wireup_msg;
 struct weft_worker;
 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** Lane @p n is attached at both ends: messages may use it from now on. */
+/** Lane @p n is attached: messages may use it from now on. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
 /** Lane @p n has been stopped and carries no messages any more; other lanes do. */
 void weft_lane_lost(struct weft_ep *ep, unsigned int n);
-/** Any lane that is up, for wire-up messages; NULL = none is. */
+/** The first lane that is up, for wire-up messages; NULL = none is. */
 struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
 /** Send ATTACHED, for connection number @p epoch of the lane. */
 void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
 			     uint16_t epoch);
 /**
- * Lane 0 is connected, and the map is made. If lane 0 is sealed, all further connections of the
- * endpoint need the key that it gives. The end that accepts them has the key before the other end
- * knows the map. @return 0, or an error: the ep has failed
+ * Lane 0 is connected, and the map is made. If lane 0 is sealed (doc/sealing.md) and the map has
+ * further lanes, lane 0 gives a key. All further connections over interfaces of its driver need
+ * this key. @return 0, or an error: the ep has failed
  */
 int weft_lanes_make_key(struct weft_ep *ep);
 void weft_lanes_drop_key(struct weft_ep *ep);
-/** Connect a further lane, or a lane again. As ep_connect(). */
+/** Connect a further lane, or a lane again, with the key if needed. @return as ep_connect() */
 int weft_lane_connect(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
 		      const void *addr, size_t len, struct weft_lane_ep **lane_ep);
-/** Was @p lane_ep connected as lane @p n of @p ep? ATTACH alone does not prove it. */
+/**
+ * Does the key prove that @p lane_ep was connected as lane @p n of @p ep? @return true also if the
+ * connection uses no key
+ */
 bool weft_lane_has_key(const struct weft_ep *ep, unsigned int n,
 		       const struct weft_lane_ep *lane_ep);
 /** The map is agreed: open or await the further lanes. */
@@ -58,7 +61,7 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 
 #define WEFT_LANE_WHY_MAX 256
 
-/** Replace a text of a lane; without memory it becomes "". */
+/** Replace a text of a lane; without memory it becomes NULL. */
 void weft_lane_set_text(char **text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_lane_iface *iface,
 			  const void *addr, size_t len);
@@ -86,11 +89,11 @@ bool weft_links_good(const struct weft_worker *w, const struct weft_address *rem
  * @return 0, or the error of lane 0
  */
 int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final);
-/** Destroy all lanes that are connected or being connected, and the boot connection. */
+/** Destroy the boot connection, all other connections of lanes, and the key. */
 void weft_links_reset(struct weft_ep *ep);
 /** The addresses are exchanged over a control channel: start to connect lane 0. */
 void weft_links_begin(struct weft_ep *ep);
-/** As weft_lane_up(), for a lane connected by addresses; lane 0 establishes the endpoint. */
+/** Lane @p n is attached: lane 0 establishes the endpoint, another lane is up. */
 void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
 #endif /* WEFT_WIREUP_LANES_H */

@@ -28,7 +28,7 @@ static uint64_t hash_place(const struct weft_worker *w, const char *words)
 	return weft_siphash(&w->hash_key, words, strlen(words));
 }
 
-/* The addresses of the peer's interfaces, as text of our drivers. */
+/* Store hashes of the addresses of the peer's interfaces, as our drivers print them. */
 static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 		       const struct weft_address *remote)
 {
@@ -495,10 +495,11 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote)
  * alone gets seven of eight of all places, and the next hosts nearly all of the rest except the
  * sixteenth. To fill all places takes as many hosts as the sixteenth has places.
  *
- * When all places are taken, one of the hosts with the most endpoints loses its oldest one. It must
- * have at least two more than the host of the new endpoint. The oldest endpoint must be older than
- * half of WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to
- * claim them. No message must have arrived over it, because then it is in use.
+ * When all places are taken, one of the hosts with the most endpoints loses the oldest of those
+ * over which no message has arrived; the others are in use. The host must have at least two
+ * endpoints more than the host of the new one. The endpoint must be older than half of
+ * WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to claim
+ * them.
  *
  * Hosts are in a hash table by number, and in ranks by the logarithm of their number of endpoints.
  * So "most" means that no other host has twice as many. A REQ that finds no place checks at most

@@ -34,11 +34,11 @@ struct weft_peer {
 	uint64_t digest;  /* weft_address_digest() */
 	bool boot;        /* only its boot address is known, so the identity is not */
 	uint32_t next_sn; /* number of the next endpoint made here */
-	/* bit i: next_sn - 1 - i was an endpoint's number; numbers below these count as used */
+	/* bit i: next_sn - 1 - i is used; all numbers below these 64 count as used */
 	uint64_t used;
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
-	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* endpoints, by conn_sn */
+	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* in the order of conn_sn */
 	uint64_t others_checked; /* time of the last weft_peer_check_others(); 0 = never */
 	unsigned int num_places;
 	struct weft_peer_place place[];
@@ -50,12 +50,15 @@ struct weft_peer {
 struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote);
 /** Find or make the record of the worker that a boot address names. NULL = no memory. */
 struct weft_peer *weft_peer_of_boot(struct weft_worker *w, uint64_t id, uint64_t digest);
-/** Does @p sn count as used? So do skipped numbers, and those 64 or more before the newest. */
+/** Does @p sn count as used? All numbers 64 or more below the newest do, used or not. */
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
-/** The peer has reported that @p sn is free there: lower numbers must not be used any more. */
+/** The peer has reported that @p sn is free there: peer->next_sn becomes at least @p sn. */
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
-/** The oldest live endpoint that the peer made and the program has not claimed, or NULL. */
+/**
+ * Of the endpoints that the peer made and the program has not claimed, the one with the lowest
+ * number that has not failed and that neither end is closing. NULL = none
+ */
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
 /** The endpoint with number @p sn, or NULL. */
 struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
@@ -65,8 +68,8 @@ void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 /** The program owns @p ep from now on. */
 void weft_peer_claim(struct weft_ep *ep);
 /**
- * Probe the lanes of other peers than @p peer to the address @p words: a lane fails if its
- * connection does not exist at the far end.
+ * Probe the lanes that lead to the address @p words, but to other peers than @p peer. A lane fails
+ * if its connection does not exist at the far end.
  */
 void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 			    const struct weft_lane_driver *driver, const char *words);
@@ -78,7 +81,10 @@ void weft_peers_fini(struct weft_conns *conns);
 
 /* ------------------------------------------------------------------ boot addresses */
 
-/** Make the part of an address that follows from a boot address. @return 0, or -EINVAL: damaged */
+/**
+ * Make the part of an address that follows from a boot address. @return 0, or -EINVAL: our
+ * driver cannot read the interface in it
+ */
 int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
 /** The peer's whole address, @p remote, has arrived: use it in place of the boot address. */
 void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
@@ -86,7 +92,7 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
 /* ------------------------------------------------------------------ unclaimed endpoints */
 
 /*
-  * Endpoints that peers have made and the program has not claimed, and connections without an
+ * Endpoints that peers have made and the program has not claimed, and connections without an
  * endpoint. Any host can make them, so their number is limited.
  */
 
@@ -96,10 +102,10 @@ struct weft_worker;
 
 /** A host that has made endpoints which the program has not claimed. */
 struct weft_host {
-	struct weft_table_node by_number; /* the lane's: ep_host() */
+	struct weft_table_node by_number; /* weft_host_number() */
 	TAILQ_ENTRY(weft_host) rank;
 	unsigned int num_eps;
-	/* oldest first; `busy`: those over which a message has arrived */
+	/* oldest first; `busy`: eps that a search for room found to have received a message */
 	TAILQ_HEAD(, weft_ep) eps, busy;
 };
 
@@ -107,14 +113,14 @@ struct weft_host {
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
  * Is there a place for one more endpoint, whose REQ came over @p lane_ep?
- * @param[out] goes  the endpoint that must fail to make room for it; NULL = none
- * @return false: not now
+ * @param[out] goes  the endpoint that the caller must let fail to make room; NULL = none
+ * @return false: there is no place now
  */
 bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep,
 			 struct weft_ep **goes);
 /** Enter @p ep, whose REQ came over @p lane_ep, as unclaimed. @return 0 or -ENOMEM */
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep);
-/** Remove @p ep, because it is claimed or ends. */
+/** If @p ep is unclaimed, free its place, because it is claimed or ends. */
 void weft_unclaimed_remove(struct weft_ep *ep);
 
 /* ------------------------------------------------------------------ no endpoint yet */
@@ -131,7 +137,7 @@ struct weft_pending {
 
 /** Destroy a connection and its partial messages. */
 void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep);
-/** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
+/** Remove a connection, if it is pending: it no longer ends with WEFT_CONNECT_TIMEOUT. */
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
 /** WEFT_CONNECT_TIMEOUT, ns. */
 uint64_t weft_connect_timeout(const struct weft_worker *w);

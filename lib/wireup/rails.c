@@ -447,7 +447,7 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/* An endpoint with a lane inside the host has no others. */
+/* An endpoint with a lane inside the host has no lanes of networks. */
 static bool is_in_host(const struct weft_ep *ep)
 {
 	return ep->num_lanes > 0 && ep->lanes[0].lane_ep &&

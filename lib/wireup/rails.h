@@ -18,8 +18,9 @@
 bool weft_is_rail(const struct weft_lane_iface *iface);
 
 /**
- * All lanes of an endpoint are attached or left out; its connecting state still exists.
- * @return false: there are fewer than WEFT_MIN_LANES; wireup->reason has the reason
+ * All lanes of an endpoint are attached or left out, and its connecting state still exists: log the
+ * rails without a lane. An endpoint inside the host needs no rails.
+ * @return false: there are fewer lanes than WEFT_MIN_LANES; wireup->reason has the reason
  */
 bool weft_rails_settled(struct weft_ep *ep);
 
@@ -35,14 +36,17 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails);
 
 /* ------------------------------------------------------------------ links */
 
-/** ifaces[@p index] was opened: note the state of its link, and log a link that is missing. */
+/**
+ * ifaces[@p index] was opened: note the state of its link. If the link is down, enum weft_lane_link
+ * decides whether a line is logged at once, after a wait, or not.
+ */
 void weft_iface_link_init(struct weft_worker *w, unsigned int index);
-/** An event of a port or device, for the log. @return its link has come up */
+/** Log an event of a port or device. @return true: its link has come up */
 bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,
 		      enum weft_lane_iface_event ev, const char *text);
 /** The reason why @p iface has no link, and the remedy, as text. */
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
-/** Check links that are not up yet: part of weft_conns_timers(). */
+/** Log links that are not up after their wait, and due summary lines of lanes. */
 void weft_iface_timers(struct weft_worker *w);
 /**
  * A lane of @p iface may be dead. If the interface has failed, thousands of lanes are checked:

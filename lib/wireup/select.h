@@ -44,7 +44,7 @@ struct weft_select_lane {
 	char why[160];
 };
 
-/** The CPU time of both ends that a pair's latency includes. */
+/** The CPU time of both ends for a message, in s: the longer of the two directions. */
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
@@ -73,18 +73,21 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
 void weft_lanes_describe_local(struct weft_ep *ep);
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
-/** The leader's choice, with @p boot as lane 0. */
+/** Leader: make the map. @p boot is lane 0, unless it is a pair of a control channel. */
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
-/** Accept the possible lanes of a peer's map. @return their number, or -EPROTO: not even lane 0 */
+/** Accept the possible lanes of a peer's map. @return their number; -EPROTO: without lane 0 */
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
-/** Take the numbers that @p lane_ep has measured, not those a user has set: @p set, F_*_SET. */
+/**
+ * Replace the bandwidth and latency of @p lane by those that @p lane_ep has measured. A number
+ * stays if its flag WEFT_LANE_F_BW_SET or _LAT_SET is in @p set: a user has set it.
+ */
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
 /** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** Read the peer's numbers of a lane, by which the peer has made its choices. */
+/** Read a lane's bandwidth and latency from the peer's map or ATTACH. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
-/** Lane @p n of the map in the form of the wire. */
+/** @return lane @p n of the map in the format of the wire */
 struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);
 
 #endif /* WEFT_LANE_SELECT_H */

@@ -25,26 +25,26 @@
 /* ------------------------------------------------------------------ a worker's connections */
 
 struct weft_conns {
-	struct weft_deadlines timers; /* eps, by slot */
+	struct weft_deadlines timers; /* of eps, by their slots */
 	uint32_t *free_slots;         /* of worker->ep_table */
 	uint32_t num_free_slots;
-	struct weft_table by_sn;   /* eps, by peer and number */
-	LIST_HEAD(, weft_ep) dead; /* freed when no call is on the stack */
-	/* Peers: by identity if known, by digest, and by place while they have endpoints. */
+	struct weft_table by_sn;   /* eps, by peer and conn_sn */
+	LIST_HEAD(, weft_ep) dead; /* retired eps: freed when no callback is on the stack */
+	/* peers: by identity if it is known, by digest, and by interface while they have eps */
 	struct weft_table by_identity, by_digest, by_place;
-	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
+	TAILQ_HEAD(, weft_peer) idle; /* peers without eps; first: without them for longest */
 	unsigned int num_idle;
 	LIST_HEAD(, weft_partial_host) partial_hosts;
 	unsigned int num_partials;
 	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
-	struct weft_table by_lane_ep;       /* of `pending` */
+	struct weft_table by_lane_ep;       /* entries of `pending` */
 	struct weft_table_list pending_free;
-	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
+	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* [pending_used...] never used */
 	unsigned int pending_used;
-	uint64_t looks; /* entries checked in searches of the tables of this struct */
-	/* Hosts of unclaimed eps. */
-	struct weft_table hosts;                         /* by number */
-	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
+	uint64_t looks; /* statistic: entries checked in searches for eps, peers and hosts */
+	/* hosts that have made unclaimed eps */
+	struct weft_table hosts;                         /* by weft_host_number() */
+	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by log2 of host->num_eps */
 	unsigned int num_unclaimed;
 	struct weft_log_limit limit_bad, limit_refused;
 };
@@ -58,58 +58,58 @@ enum weft_wireup_step {
 	WEFT_STEP_BOOT,              /* initiator: a pair of ifaces is being connected */
 	WEFT_STEP_ADDRESS_REQUESTED, /* initiator: WEFT_WIREUP_WHO sent, ADDRESS awaited */
 	WEFT_STEP_REQUESTED,         /* initiator: REQ sent, REP awaited */
-	WEFT_STEP_REPLIED,           /* responder: REP sent, ACK or data awaited */
+	WEFT_STEP_REPLIED,           /* responder: REP sent; ACK, ATTACH or data awaited */
 	/*
-	 * Over a control channel: the addresses of lane 0 are exchanged, and it is being connected.
-	 * Its ATTACH and ATTACHED establish the two ends.
+	 * After an exchange over a control channel: both ends have the addresses of lane 0, which
+	 * is being connected. ATTACH or ATTACHED over lane 0 ends this step.
 	 */
 	WEFT_STEP_LINKING,
-	WEFT_STEP_ESTABLISHED, /* up at both ends; further lanes are being attached */
+	WEFT_STEP_ESTABLISHED, /* lane 0 is up here; further lanes are being attached */
 };
 
 enum weft_attach_state {
-	WEFT_ATTACH_NONE,    /* no such lane, or finished */
-	WEFT_ATTACH_START,   /* opened by this end: not begun */
+	WEFT_ATTACH_NONE,    /* no such lane; or it is attached or left out */
+	WEFT_ATTACH_START,   /* unused */
 	WEFT_ATTACH_OPENING, /* opened by this end: lane_ep is connecting */
 	WEFT_ATTACH_SENT,    /* opened by this end: ATTACH sent, or to be sent */
-	WEFT_ATTACH_AWAIT,   /* opened by the peer */
-	WEFT_ATTACH_EARLY,   /* the peer has sent ATTACH, our end is not up yet */
-	WEFT_ATTACH_DROP,    /* left out; the peer must still be notified */
+	WEFT_ATTACH_AWAIT,   /* opened by the peer: its ATTACH is awaited */
+	WEFT_ATTACH_EARLY,   /* ATTACH has arrived, and our end is not up yet */
+	WEFT_ATTACH_DROP,    /* left out here: the peer must still be notified */
 };
 
 #define WEFT_MAX_BOOT_PAIRS 64
 
 struct weft_wireup {
 	enum weft_wireup_step step;
-	bool initiator; /* we sent the REQ */
+	bool initiator; /* this end connects and sends REQ */
 	bool learning;  /* initiator: only the peer's boot address is known */
-	bool leader;    /* our id is the lower one: we propose the lane map */
+	bool leader;    /* our worker id is the lower one: we propose the lane map */
 	bool map_final; /* both ends have agreed on the map */
 	bool busy;      /* the peer refused for lack of places; we repeat the REQ */
 	bool granted;   /* credit_out is set */
-	bool too_few;   /* fewer lanes than WEFT_MIN_LANES: it is about to fail */
+	bool too_few;   /* fewer lanes than WEFT_MIN_LANES: the timer will fail the ep */
 	/*
 	 * The boot connection is a control channel, which loses and duplicates messages: it carries
 	 * the exchange only, and lane 0 is a connection of its own.
 	 */
 	bool control;
-	/* number of connections over which REQ was sent; number of the REQ accepted */
+	/* number of requests sent, without repetitions; number in the REQ that was accepted */
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
-	struct weft_address remote;                       /* the peer's */
-	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
+	struct weft_address remote;                       /* address of the peer */
+	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our ifaces, except loopback */
 	struct weft_select select;
 	/* initiator: pairs to connect with, in order */
 	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
-	/* the lane reported a failure in this round, not merely a timeout */
+	/* pair i has failed since the last start with pair 0, and not only by a timeout */
 	bool pair_down[WEFT_MAX_BOOT_PAIRS];
-	bool closed; /* the peer has closed the connection of this pair */
+	bool closed; /* the peer has closed or reset the connection of pairs[pair] */
 	unsigned int num_pairs, pair;
 	uint64_t pair_timeout, pair_deadline;
 	/* connections */
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
-	/* higher id: own connection that lost a crossing, until the other is confirmed */
+	/* own connection, replaced by the peer's that crossed it; kept until the ep is up */
 	struct weft_lane_ep *redundant;
 	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
 	void *deferred; /* ...and the REQ, accepted if our connection fails */
@@ -119,11 +119,11 @@ struct weft_wireup {
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
 	enum weft_attach_state attach[WEFT_MAX_LANES];
 	uint64_t attach_deadline;
-	unsigned int renumbered; /* REQs refused because their number had been used before */
+	unsigned int renumbered; /* our REQs refused because their conn_sn was used already */
 	/* the message that is repeated */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
-	struct weft_reason reason; /* the last failure */
+	struct weft_reason reason; /* text of the last failure */
 };
 
 /** Does a request of the initiator await its reply? */
@@ -138,8 +138,8 @@ static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b
 }
 
 /**
- * Has the lane of @p lane_ep observed the interface with this address at its far end? @return true
- * also for a driver that does not observe the far end
+ * Has the driver of @p lane_ep observed that the far end is the interface @p a? @return true also
+ * for a driver that does not observe the far end
  */
 static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 					const struct weft_address_iface *a)
@@ -169,33 +169,35 @@ enum weft_lane_life {
 };
 
 struct weft_failover_lane {
-	uint64_t seen, alive_at;     /* ep_seen() at the last check; time of its last change */
-	uint64_t since;              /* when it became suspect, stopped or gone */
+	uint64_t seen, alive_at; /* ep_seen() at the last check; time of its last change */
+	/* when the lane became suspect, stopped, gone, attaching or back, or LANE_LINK began */
+	uint64_t since;
 	uint64_t look_at;            /* time of the next step; UINT64_MAX = none */
 	uint32_t queued;             /* lane_ep->queued (bytes) when the lane became suspect */
 	struct weft_select_lane map; /* its numbers, on which both ends agreed */
-	uint32_t set;                /* WEFT_LANE_F_BW_SET, _LAT_SET of either end */
-	uint16_t epoch;              /* number of the lane's connection: failover.h */
-	uint16_t state_len;          /* of our final receive state; 0 = it was never stopped */
-	uint8_t life;                /* enum weft_lane_life */
-	/* number of checks in which another lane was alive, and in which none was */
+	uint32_t set;       /* features of both ends: only F_BW_SET and F_LAT_SET are read */
+	uint16_t epoch;     /* number of the lane's connection: failover.h */
+	uint16_t state_len; /* bytes of `state`; 0 = none yet */
+	uint8_t life;       /* enum weft_lane_life */
+	/* checks since the suspicion in which another lane was alive, and in which none was */
 	uint8_t looks, silent_checks;
-	uint32_t tries; /* LANE_DOWN or LANE_SUSPECT sent */
-	uint32_t taken; /* LANE_DOWN that the peer's process has received */
-	struct weft_lane_comp down_flush, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
-	bool down_flushing, catching_up;             /* these flushes are under way */
-	/* the lane has acknowledged the sends that were outstanding when it was suspected */
+	uint32_t tries; /* number of LANE_DOWN or LANE_SUSPECT sent */
+	uint32_t taken; /* number of flushes that showed LANE_DOWN to be received by the peer */
+	/* flush of the lane that carried LANE_DOWN, and of this lane if it is deaf */
+	struct weft_lane_comp down_flush, caught_up;
+	bool down_flushing, catching_up; /* down_flush, caught_up is under way */
+	/* a deaf lane has acknowledged the sends that were outstanding when it was suspected */
 	bool caught;
-	uint8_t returns; /* attempts to connect it again */
+	uint8_t returns; /* attempts to connect the lane again, up to 255 */
 	uint16_t link;   /* number of the last attempt by LANE_LINK; 0 = none */
-	bool link_due;   /* LANE_LINK found no room */
-	bool linked;     /* the peer's address has arrived */
-	bool deaf;       /* frames of the peer arrive, but acknowledge nothing */
-	bool answer_due; /* LANE_DOWN_ACK found no room */
-	bool was_up;     /* this connection carried messages */
+	bool link_due;   /* LANE_LINK found no room, or no lane: send it again */
+	bool linked;     /* our end has the address in the peer's LANE_LINK */
+	bool deaf;       /* frames of the peer arrive over it, but acknowledge nothing */
+	bool answer_due; /* LANE_DOWN_ACK found no room: send it again */
+	bool was_up;     /* the lane was up when it was stopped; until WEFT_LANE_GONE */
 	uint8_t addr_len;
-	uint8_t addr[WEFT_LANE_ADDR_MAX]; /* of the peer's interface */
-	uint8_t state[WEFT_LANE_STATE_MAX];
+	uint8_t addr[WEFT_LANE_ADDR_MAX];   /* of the peer's interface */
+	uint8_t state[WEFT_LANE_STATE_MAX]; /* our final receive state of a stopped connection */
 	char why[120];
 };
 

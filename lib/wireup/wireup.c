@@ -40,7 +40,7 @@ static bool renumber_ep(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	    ep->worker->now >= wu->deadline)
 		return false;
 	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
-		return true; /* it is about our earlier number */
+		return true; /* it is about a number that this ep had before */
 	if (m->have_next_sn)
 		weft_peer_sn_skip(ep->peer, m->next_sn);
 	weft_ep_renumber(ep, ep->peer->next_sn);
@@ -234,7 +234,10 @@ static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *
 	return NULL;
 }
 
-/* Is the message well-formed, and for this worker? A REQ to a worker that is gone is refused. */
+/*
+ * Is the message well-formed, and for this worker? A first message, REQ or WEFT_WIREUP_WHO, is
+ * refused if it is for another worker or has another protocol version.
+ */
 static bool admit_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			  const struct weft_wire_wireup *h, const void *records, size_t len,
 			  struct weft_wireup_msg *m)
@@ -447,7 +450,7 @@ static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status
 	       (status == -ECONNRESET && !(lane_ep->iface->attr.features & WEFT_LANE_F_HOST));
 }
 
-/* The connection is of an ep that is not connected, or no lane. @return false: a lane in use */
+/* Handle the loss of a connection that is not a lane in use. @return false: it is one */
 static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
 			    const char *text)
 {

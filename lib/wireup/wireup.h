@@ -42,16 +42,16 @@ struct weft_worker;
 int weft_conns_init(struct weft_worker *worker);
 void weft_conns_fini(struct weft_worker *worker);
 
-/** Timers of endpoints that one call runs. */
+/** Most timers of endpoints that one call of weft_conns_timers() runs. */
 #define WEFT_EP_TIMER_BATCH 32u
 
-/** Run the timers that are due at worker->now. @return events */
+/** Run the timers that are due at worker->now. @return the number of endpoints whose timer ran */
 unsigned int weft_conns_timers(struct weft_worker *worker);
 /** Free dead endpoints. No callback may be on the stack. */
 void weft_conns_reap(struct weft_worker *worker);
 /*
- * Callbacks of the worker's ifaces. (lib/dispatch.c passes other ids than WIREUP of attached lanes
- * directly to the message layer.)
+ * Callbacks of the worker's ifaces. Over attached lanes, lib/dispatch.c passes messages of all ids
+ * except WIREUP directly to the message layer.
  */
 int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		     const void *data, size_t length);
