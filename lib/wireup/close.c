@@ -21,11 +21,11 @@ enum closing_step {
 	CLOSING_FLUSH, /* messages are being flushed */
 	CLOSING_LANES, /* lanes are being flushed */
 	CLOSING_SEND,  /* CLOSE is to be sent */
-	CLOSING_SENT,  /* CLOSE, and messages sent with it, await acknowledgement */
+	CLOSING_SENT,  /* CLOSE is sent: all lanes are being flushed again */
 };
 
 struct closing_comp {
-	struct weft_lane_comp base; /* first */
+	struct weft_lane_comp base; /* first member, for the cast in lane_flushed() */
 	struct weft_ep *ep;
 	bool pending;
 	bool done;
@@ -113,8 +113,8 @@ void weft_ep_closing_lanes(struct weft_ep *ep)
 }
 
 /*
- * Delivery may take long, for example if the peer posts its receive late. Until then a new endpoint
- * of the peer must not adopt this connection as a live one.
+ * Send CLOSING. Delivery may take long, for example if the peer posts its receive late. In this
+ * time weft_ep_create() at the peer must not claim the endpoint at its end of this connection.
  */
 static void announce_close(struct weft_ep *ep)
 {

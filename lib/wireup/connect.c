@@ -104,7 +104,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	return rc;
 }
 
-/* Accept the peer's connection. Our own connection to it, if there is one, becomes redundant. */
+/* Accept the peer's connection. Our own to the peer, if there is one, becomes redundant. */
 static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			  const struct weft_wireup_msg *m)
 {
@@ -281,10 +281,10 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 }
 
 /*
- * Position of the sender's interface in its address. BOOT must name this interface, which must have
- * the driver of the connection, and the interface of ours at which the connection arrived.
- * Otherwise the caller refuses the REQ: the connection's origin authenticates the sender.
- * @return -EACCES if it does not
+ * @return the position of the sender's interface in its address, or -EACCES: the caller refuses the
+ * REQ. The record BOOT must name this interface, which must have the driver of the connection. It
+ * must also name the interface of ours at which the connection arrived. The reason is that the
+ * connection's origin authenticates the sender.
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)

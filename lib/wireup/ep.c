@@ -261,7 +261,7 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 	ep->remote_closed = true;
 	snprintf(why, sizeof(why), "%s %s", ep->remote_name, text);
 	if (ep->closing) {
-		/* Both ends close, which is no failure. Unmatched sends end with the error. */
+		/* Both ends close, which is no failure. Unmatched sends end with -ECONNRESET. */
 		weft_ep_retire(ep, -ECONNRESET);
 		weft_ep_closing_end(ep, 0);
 	} else if (!ep->owned) {

@@ -9,7 +9,7 @@
  *
  * States (weft_wireup.step):
  *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
- *	responder  REPLIED --ACK or data--> ESTABLISHED
+ *	responder  REPLIED --ACK, ATTACH or data--> ESTABLISHED
  *
  * A control channel loses, duplicates and reorders messages. Lane 0 is then a connection of its
  * own, whose addresses the exchange carries. Neither end is established before a message has
@@ -194,7 +194,7 @@ void weft_wireup_confirm(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	wireup_established(ep);
-	/* The callbacks above may have ended the ep. A leader waits for the ACK first. */
+	/* The callbacks above may have ended the ep. A leader opens lanes after the ACK. */
 	if (ep->wireup == wu && !wu->leader)
 		weft_lanes_start(ep);
 	weft_wireup_finalize(ep);

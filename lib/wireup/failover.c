@@ -40,7 +40,7 @@
 #define SILENT_CHECKS 8u
 #define REPEAT_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
-/* The lane's last change (l->since) is longer ago: the next attempt has the shortest wait. */
+/* If l->since is longer ago when a lane is stopped, it is connected again after TRY_NS. */
 #define LASTED_NS 10000000000ull
 
 /* ------------------------------------------------------------------ state */

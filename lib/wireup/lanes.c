@@ -132,10 +132,10 @@ static const char *from_words(bool measured, uint32_t set, const char *stated)
 }
 
 /*
- * One side has computed these numbers, and the other got them in single precision. Rounded, they
- * are the same at both ends, and both make the same choices. Otherwise two equal lanes would differ
- * for one side. Its replies would go over another lane than the requests, and could not carry their
- * acknowledgements.
+ * The leader has computed these numbers, and the other end got them in single precision. Rounded,
+ * they are the same at both ends, and both make the same choices. Otherwise two equal lanes would
+ * differ for one side. Its replies would go over another lane than the requests, and could not
+ * carry their acknowledgements.
  */
 static void set_numbers(struct weft_ep *ep, unsigned int n)
 {
@@ -180,7 +180,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lan
 		ep->num_lanes = (uint8_t)(n + 1);
 }
 
-/* Both ends have the same numbers, and so the same choice. */
+/* Choose the lane of short messages. Both ends have the same numbers, and so the same choice. */
 static void choose_short_lane(struct weft_ep *ep)
 {
 	unsigned int i, best = WEFT_MAX_LANES;

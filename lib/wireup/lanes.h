@@ -49,7 +49,7 @@ bool weft_lane_has_key(const struct weft_ep *ep, unsigned int n,
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
 void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
-/** Leave out a lane that is not attached, and notify the peer if the last argument is true. */
+/** Leave out lane @p n, which is not attached; with @p notify_peer send ERROR to the peer later. */
 void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool notify_peer);
 bool weft_lanes_settled(const struct weft_ep *ep);
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
@@ -85,7 +85,7 @@ bool weft_links_good(const struct weft_worker *w, const struct weft_address *rem
 		     const struct weft_wireup_msg *m);
 /**
  * Connect our ends to the peer's; destroy the ends of lanes that are no longer in the map.
- * @param final  both maps are made: notify the peer of lanes that are left out from now on
+ * @param final  no message with our map follows: notify the peer of lanes that are left out
  * @return 0, or the error of lane 0
  */
 int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final);

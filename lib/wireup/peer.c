@@ -418,7 +418,7 @@ int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *lengt
 
 /* ------------------------------------------------------------------ boot address of a peer */
 
-/* Our interface of that kind, or else one that reaches this kind, or NULL. */
+/* Our interface of the kind of a boot address, or else one that reaches this kind, or NULL. */
 static struct weft_lane_iface *iface_of_kind(const struct weft_worker *w, uint8_t kind)
 {
 	struct weft_lane_iface *other = NULL;
@@ -503,8 +503,8 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote)
  *
  * Hosts are in a hash table by number, and in ranks by the logarithm of their number of endpoints.
  * So "most" means that no other host has twice as many. A REQ that finds no place checks at most
- * RANK_LOOKS hosts, first those whose last check is the longest ago. An endpoint over which a
- * message has arrived is not checked again.
+ * RANK_LOOKS hosts, from the highest rank down. In each rank it begins with hosts whose last check
+ * is the longest ago. An endpoint over which a message has arrived is not checked again.
  */
 
 #define HOST_SHARE 14u

@@ -157,7 +157,7 @@ static unsigned int boot_pairs(const struct weft_select *in, bool control, struc
 	return n;
 }
 
-/* The first lane of two ends that have connected over a control channel. */
+/* Choose lane 0 of two ends that have connected over a control channel. @return false: none */
 static bool first_link(const struct weft_select *in, struct weft_pair *best)
 {
 	struct weft_pair p;
@@ -334,7 +334,7 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 	wu->select.num_remote = wu->remote.num_ifaces;
 }
 
-/* An end that needs endpoint addresses and has none is not usable. */
+/* Are both ends of the same kind of lane? An end that needs an endpoint address must have one. */
 static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;

@@ -48,11 +48,11 @@ struct weft_select_lane {
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
- * Pairs that can carry wire-up, best first. Pairs that carry only wire-up (WEFT_LANE_F_CONTROL)
- * come after all others, and only if there is a lane for them to connect, or with any_control. The
- * order is: inside the host first, then lowest latency, then highest bandwidth, then lowest
- * numbers. Pairs of ifaces that no earlier pair uses come first, so that one dead iface does not
- * cost many attempts.
+ * Pairs that can carry wire-up, in the order in which they are tried. Pairs that carry only wire-up
+ * (WEFT_LANE_F_CONTROL) come after all others, and only if there is a lane for them to connect, or
+ * with any_control. Pairs whose ifaces fewer earlier pairs use come first, so that one dead iface
+ * does not cost many attempts. Of these, pairs inside the host come first, then those of the lowest
+ * latency, the highest bandwidth, and the lowest positions.
  * @return number of pairs
  */
 unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wire-up messages, early data and events of lanes: everything except data of an attached lane.
- * This file finds the endpoint of each. wireup/exchange.c, wireup/connect.c and wireup/lanes.c
- * handle the contents.
+ * Wire-up messages, events of lanes, and data over lanes that are not attached yet. This file finds
+ * the endpoint of each. wireup/exchange.c, wireup/connect.c and wireup/lanes.c handle the contents.
  */
 
 #include "wireup/wireup.h"
@@ -199,7 +198,7 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 /*
  * Does the message contain the secret of the peer's endpoint? REP is the first message with it. A
- * peer that refuses a REQ has no endpoint, and so no secret.
+ * peer that sends ADDRESS, or refuses a REQ by ERROR, has no endpoint yet, and so no secret.
  */
 static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
@@ -210,9 +209,9 @@ static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 }
 
 /*
- * The endpoint of a message other than REQ. The message must arrive over a connection of the
- * endpoint, or be the first on a further one. Its secrets must prove that the sender is the
- * endpoint's other end. NULL = there is no such endpoint; counted
+ * The endpoint of a message other than REQ and WEFT_WIREUP_WHO. The message must arrive over a
+ * connection of the endpoint, or be the ATTACH of a new one. Its secrets must prove that the sender
+ * is the endpoint's other end. @return NULL: there is no such endpoint; the message is counted
  */
 static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 				    const struct weft_wire_wireup *h)
@@ -629,7 +628,7 @@ int weft_conns_init(struct weft_worker *w)
 	w->next_timer = UINT64_MAX;
 	/* Hosts can influence their numbers, so the hash has a random seed. */
 	conns->hosts.seed = w->hash_key.k0;
-	/* Reserved, so that adding an entry cannot fail. weft_conns_fini() follows an error. */
+	/* Adding an entry cannot fail then. After an error the caller calls weft_conns_fini(). */
 	if (weft_table_reserve(&conns->by_sn) || weft_table_reserve(&conns->by_lane_ep))
 		return -ENOMEM;
 	return weft_peers_init(conns);
