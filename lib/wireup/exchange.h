@@ -38,7 +38,7 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Make the connecting state of an ep. @return NULL: no memory */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
-/** Destroy what a crossing has left: the redundant connection, the deferred one, and its REQ. */
+/** Destroy what two crossing REQs left: wireup->redundant, deferred_lane_ep and deferred. */
 void weft_wireup_drop_extra(struct weft_ep *ep);
 /** If nothing is left to do, free the connecting state; with too few lanes let the ep fail. */
 void weft_wireup_finalize(struct weft_ep *ep);
