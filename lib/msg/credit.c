@@ -2,27 +2,28 @@
 /*
  * How much a peer may send unrequested.
  *
- * Every received message that is not matched takes one of two credits:
+ * Until a receive matches it, every message takes one of two credits:
  *
  *	bytes     a message of more than WEFT_EAGER_FREE bytes that is sent whole or in pieces
  *	          takes its length
  *	messages  any other takes one: shorter ones, and all that are announced (RTS), whose data
  *	          stays at the sender
  *
- * Both ends book the credit when the message begins, and free it at the match, from which on the
- * bytes go to the user. The credit of an active message is free when its handler has returned, or
- * the user releases data that it retained. A message that its sender aborts or withdraws takes
- * credit, too. So every message that a peer makes this worker store has a credit, and credits are
- * bounded for each peer and for all (base/pacing.h). A peer may send what was advertised to it;
- * a peer that sends more fails its endpoint.
+ * Both ends book the credit when the message begins. The receiver frees it at the match: from then
+ * on the bytes go to the user. The credit of an active message is free when its handler has
+ * returned, or the user releases data that it retained. A message that its sender aborts or
+ * withdraws takes credit, too. So every message that a peer makes this worker store has a credit.
+ * Credits are bounded for each peer and for all (base/pacing.h). The endpoint of a peer that sends
+ * more than was advertised to it fails.
  *
  * A correct sender without credit for a message announces it; without credit for an announcement it
  * waits. This wait must be short: operations that both ends have started must complete, whatever
  * other messages wait for a receive. So when half of a peer's message window is used and the pool
- * is exhausted, further unmatched messages free their credit at once. They are counted in bytes
- * instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
+ * is exhausted, further unmatched tagged messages free their message credit at once. They are
+ * counted in bytes instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
+ * Beyond that memory they keep their credit.
  *
- * A peer gets no credit while more than WEFT_CTL_HELD replies to it wait here.
+ * A peer gets no credit while more than WEFT_CTL_HELD control messages for it wait here.
  *
  * Advertised values are totals of the connection, as CREDIT messages may overtake each other.
  */
@@ -36,9 +37,9 @@
 
 /* ------------------------------------------------------------------ credit of a peer */
 
-/* Bytes of WEFT_UNEXP_LIMIT that a message may cost. */
+/* The pool has one message credit for this number of bytes of WEFT_UNEXP_LIMIT. */
 #define MSG_BYTES 256
-/* The window of a peer when the pool is exhausted. */
+/* A new peer gets this window when the pool is exhausted. */
 #define BYTES_LEAST 4096
 #define MSGS_LEAST 16
 
@@ -82,7 +83,7 @@ void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uin
 		me->rx_spilled -= bytes;
 }
 
-/* The windows are checked for growth when half of the advertised credit is used. */
+/* The windows are checked when the unused credit of the peer is at most half a window. */
 static void set_low(struct weft_msg_ep *me)
 {
 	me->rx_low = me->rx_advertised - me->rx_window / 2;
@@ -135,7 +136,10 @@ static void window_grow(struct weft_msg_ep *me)
 	me->rx_small_allowed += (uint32_t)more;
 }
 
-/* A peer whose window is larger than its share does not get all of it again. */
+/*
+ * When the pool is nearly empty, a window above the even share shrinks: returned credit is not
+ * advertised again.
+ */
 static void window_shrink(struct weft_msg_ep *me)
 {
 	uint64_t kept;
@@ -164,7 +168,7 @@ void weft_credit_send(struct weft_msg_ep *me)
 	};
 	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
 
-	/* If no lane has room, or too many replies wait, CREDIT is sent later, with new values. */
+	/* If no lane has room, or too many control messages wait, CREDIT is sent later. */
 	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
 					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
 	if (me->credit_due)
@@ -183,7 +187,7 @@ void weft_credit_look(struct weft_msg_ep *me)
 	window_grow(me);
 	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
 		window_shrink(me);
-	/* No change: check again when the same amount has been used. */
+	/* Without a CREDIT message the next check comes when half a window more is used. */
 	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
 	if (me->rx_allowed != me->rx_advertised ||
@@ -227,7 +231,7 @@ void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload)
 	} else if (me->tx_credit - me->tx_used > me->tx_window) {
 		me->tx_window = me->tx_credit - me->tx_used;
 	}
-	/* Never more than a window ahead of what is sent, whatever the peer advertises. */
+	/* The limits stay at most a window ahead of what is sent, whatever the peer advertises. */
 	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
 		me->tx_seq_end = seq;
 	if ((int32_t)(am_seq - me->tx_am_seq_end) > 0 && am_seq - me->tx_am_seq <= WEFT_SEQ_WINDOW)
@@ -259,12 +263,11 @@ void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more)
 /* ------------------------------------------------------------------ received bytes */
 
 /*
- * Which bytes have come of a message in pieces, of a rendezvous' data, or of the reply to a get.
- * The received ranges of a fragmented message cost memory that no credit bounds. There is a floor
- * for each endpoint and a limit for all (WEFT_RX_RANGES_LIMIT).
+ * Received ranges are kept of a message in pieces, of a rendezvous' data, and of the reply to a
+ * get. WEFT_RX_RANGES_LIMIT explains their limits.
  */
 
-/* The endpoint with the most ranges of this worker; @p me unless another one has more. */
+/* @return the endpoint of the worker that has the most ranges; @p me unless another has more */
 static struct weft_msg_ep *most_fragmented(struct weft_msg_ep *me)
 {
 	struct weft_msg_ep *most = me;
@@ -278,8 +281,8 @@ static struct weft_msg_ep *most_fragmented(struct weft_msg_ep *me)
 }
 
 /*
- * May @p me have its ranges? Endpoints with more may have to fail for it: at the end of progress,
- * since callers here expect no other endpoint to fail.
+ * May @p me keep its ranges? Endpoints that have more may fail instead. They fail at the end of
+ * progress, since callers here expect no other endpoint to fail.
  */
 static bool ranges_room(struct weft_msg_ep *me)
 {
@@ -308,7 +311,7 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 	uint32_t before = got->num, more;
 	int rc = me->rx_fragmented ? -E2BIG : weft_ivals_add(got, off, off + len);
 
-	/* Ranges beyond the first of each message: only these cost memory. */
+	/* The first range of a message costs no memory, and is not counted. */
 	more = (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
 	weft_rx_ranges_add(me, (int32_t)more);
 	if (rc == 0 && ((int32_t)more <= 0 || ranges_room(me)))
@@ -333,7 +336,7 @@ void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, ui
 		     const char *what)
 {
 	if (weft_seq_old(w, seq)) {
-		/* The rest of an aborted message, or a duplicate of a message. */
+		/* This is a late piece of an aborted message, or a duplicate. */
 		me->mw->count.old_seq++;
 	} else if (!weft_seq_inside(w, seq)) {
 		me->mw->count.far_seq++;

@@ -27,7 +27,7 @@ static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 	return true;
 }
 
-/** An eager message of @p total bytes is matched or dropped: its credit is free for another one. */
+/** The credit of an eager message of @p total bytes is free, and may be advertised again. */
 static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total > WEFT_EAGER_FREE)
@@ -36,7 +36,7 @@ static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 		me->rx_small_allowed++;
 }
 
-/** Return the credit of a message that is announced only (RTS). */
+/** The message credit of an announced message (RTS) is free, and may be advertised again. */
 static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 {
 	me->rx_small_allowed++;
@@ -44,8 +44,9 @@ static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 
 /**
  * To be called when a message stays unmatched, after weft_credit_kept(). @return true when the peer
- * has used more than half of its window of messages. weft_credit_kept() has not enlarged the
- * window, so the pool is exhausted, and the peer will soon have to wait.
+ * has used more than half of its window of messages. The peer may then soon have to wait, since
+ * weft_credit_kept() has not enlarged the window: the pool is exhausted, the window has its maximum
+ * size, or a CREDIT message is due.
  */
 static inline bool weft_credit_short(const struct weft_msg_ep *me)
 {
@@ -55,13 +56,16 @@ static inline bool weft_credit_short(const struct weft_msg_ep *me)
 }
 
 /**
- * Free the credit of a message now, and book @p bytes of WEFT_UNEXP_MEMORY for it instead. When
- * that memory is full, the endpoint fails at the end of progress if it has more than an even share
- * of it.
+ * Free the message credit of a stored message now, and book @p bytes of WEFT_UNEXP_MEMORY for it
+ * instead. When that memory is full, the endpoint fails at the end of progress if it has more than
+ * an even share of it.
  * @return false: the memory is full, or WEFT_UNEXP_MEMORY is 0: the message keeps its credit
  */
 bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes);
-/** The message is removed: free its bytes. @param me  NULL = its endpoint is gone */
+/**
+ * A message that weft_credit_spill() has booked is removed: free its @p bytes.
+ * @param me  NULL = its endpoint is gone
+ */
 void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes);
 
 void weft_credit_worker_init(struct weft_msg_worker *mw);
@@ -70,10 +74,16 @@ void weft_credit_worker_init(struct weft_msg_worker *mw);
  * messages wait. No effect if the endpoint has failed.
  */
 void weft_credit_send(struct weft_msg_ep *me);
-/** Much credit is used, or much is free again: resize the windows, and advertise them. */
+/**
+ * Enlarge windows that are used, or else shrink them if the pool is nearly empty. Send CREDIT if
+ * there is anything new to advertise. No effect while CREDIT is due.
+ */
 void weft_credit_look(struct weft_msg_ep *me);
 
-/** Advertise credit to the peer when enough has become free. */
+/**
+ * Check the windows when a quarter of one can be advertised: of sequence numbers, messages or
+ * bytes.
+ */
 static inline void weft_credit_update(struct weft_msg_ep *me)
 {
 	if (__builtin_expect(weft_seq_due(&me->rx_seq), 0) ||
@@ -84,7 +94,7 @@ static inline void weft_credit_update(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
-/** A message stays unmatched here: check the windows when much of them is used. */
+/** A message stays unmatched: check the windows when half of one is used. */
 static inline void weft_credit_kept(struct weft_msg_ep *me)
 {
 	if ((int64_t)(me->rx_used - me->rx_low) >= 0 ||
@@ -92,9 +102,9 @@ static inline void weft_credit_kept(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
-/** The handler of CREDIT. Records are in its payload. */
+/** The handler of CREDIT. @param payload  length of the records behind struct weft_wire_credit */
 void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload);
-/** Give the peer's windows back to the worker. */
+/** Give the peer's windows back to the pools of the worker. */
 void weft_credit_fini(struct weft_msg_ep *me);
 /**
  * The pools count messages that an ended endpoint has left unmatched. @p more true: there is one
@@ -103,26 +113,27 @@ void weft_credit_fini(struct weft_msg_ep *me);
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 
 /**
- * The credit that this side grants the peer at connect: the record CREDIT of wire-up messages. The
- * first call takes the peer's windows from the pools.
+ * Fill the record CREDIT of a wire-up message: the credit that this end grants the peer at connect.
+ * The first call takes the peer's windows from the pools.
  */
 void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 
 /* ------------------------------------------------------------------ received bytes */
 
 /**
- * A received range of bytes with gaps on both sides costs memory that no credit bounds. Every
- * endpoint may have the floor of such ranges. Beyond that it may have up to WEFT_IVAL_MAX, and all
- * endpoints together the limit. At the limit the endpoint with the most ranges fails. So an
- * endpoint with no more than an even share never fails.
+ * Each received range of a message beyond its first one costs memory that no credit bounds. Every
+ * endpoint may have WEFT_RX_RANGES_FLOOR such ranges. An endpoint with more than WEFT_IVAL_MAX
+ * fails. WEFT_RX_RANGES_LIMIT bounds the sum of what the endpoints of a worker have above the
+ * floor. At this limit the endpoint with the most ranges fails, so never one with less than an even
+ * share.
  */
 #define WEFT_RX_RANGES_LIMIT (1u << 19)
 #define WEFT_RX_RANGES_FLOOR 256u
 
 /**
  * Bytes [off, off + len) have come. @return 0: for the first time. Else they are to be dropped:
- * -EEXIST: some have come before (counted); -ENOMEM, or -EPROTO: more ranges than the endpoint may
- * have (WEFT_RX_RANGES_LIMIT). With -ENOMEM and -EPROTO the endpoint fails.
+ * -EEXIST: some have come before (counted); -ENOMEM: no memory for their range; -EPROTO: more
+ * ranges than the endpoint may have. With -ENOMEM and -EPROTO the endpoint fails.
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
 static inline uint32_t weft_rx_ranges_above(const struct weft_msg_ep *me)
@@ -130,7 +141,10 @@ static inline uint32_t weft_rx_ranges_above(const struct weft_msg_ep *me)
 	return me->rx_ranges > WEFT_RX_RANGES_FLOOR ? me->rx_ranges - WEFT_RX_RANGES_FLOOR : 0;
 }
 
-/** Add @p more, which may be negative, to the ranges of the endpoint and of its worker. */
+/**
+ * Add @p more, which may be negative, to the ranges of the endpoint. Its worker counts those above
+ * the floor.
+ */
 static inline void weft_rx_ranges_add(struct weft_msg_ep *me, int32_t more)
 {
 	uint32_t before = weft_rx_ranges_above(me);
@@ -140,7 +154,7 @@ static inline void weft_rx_ranges_add(struct weft_msg_ep *me, int32_t more)
 		me->mw->rx_ranges += weft_rx_ranges_above(me) - before;
 }
 
-/** A message ends: free its ranges. @param me  the endpoint that has counted them, or NULL */
+/** A message ends: free its ranges. @param me  the endpoint that has counted them; NULL = gone */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
 	if (me && got->num > 1)
@@ -148,13 +162,13 @@ static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got
 	weft_ivals_fini(got);
 }
 
-/** A message may not begin. Counts why; the endpoint fails unless the message is over already. */
+/** Count why message @p seq may not begin. The endpoint fails, unless the message is over. */
 void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, uint32_t seq,
 		     const char *what);
 
 /**
  * May message @p seq of a class begin now? Books its credit (@p total as in weft_credit_take()).
- * The lane has acknowledged the message, so the endpoint fails if the message cannot be accepted.
+ * If it may not, weft_rx_refused() has been called: the lane will not deliver the message again.
  * @p what names the class: "message".
  */
 static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_seq_window *w,
@@ -166,7 +180,7 @@ static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_s
 	return false;
 }
 
-/** Record the message that a receive has matched; truncation is known now. */
+/** Record the message that a receive has matched. If it is longer than the buffer: -EMSGSIZE. */
 static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
 				     uint64_t total)
 {
@@ -181,14 +195,14 @@ static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_e
 	}
 }
 
-/** Some of the data will not come. This status, more important, replaces that of truncation. */
+/** Some of the data is lost. @p status replaces that of truncation, but no other error. */
 static inline void weft_recv_fail(struct weft_request *req, int status)
 {
 	if (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)
 		req->status = status;
 }
 
-/** Copy bytes to the user's buffer; bytes past its end are dropped. */
+/** Copy bytes to the user's buffer. Bytes past its end, or after a failed unpack, are dropped. */
 static inline void weft_recv_place(struct weft_request *req, uint64_t off, const void *src,
 				   size_t len)
 {

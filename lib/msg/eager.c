@@ -29,7 +29,7 @@ static struct weft_wire_eager tagged_header(const struct weft_request *req)
 	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
 }
 
-/* The first fields of a header of an active message, which all kinds of headers share. */
+/* The first fields of AM, AM_FRAG and AM_RTS, which are equal. */
 static struct weft_wire_am am_header(const struct weft_request *req)
 {
 	const struct weft_req_am *a = &req->send.am;
@@ -48,7 +48,7 @@ static void add_user(const struct weft_request *req, struct weft_head *h)
 	h->length = (uint16_t)(h->length + a->header_length);
 }
 
-/* Put EXT in front of the header, if the message needs it. @return bytes of EXT, or 0 */
+/* Put EXT in front of the header, if the message needs it. @return length of EXT, or 0 */
 static size_t add_ext(const struct weft_request *req, struct weft_head *h)
 {
 	struct weft_wire_ext x;
@@ -146,7 +146,7 @@ weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
 	return (weft_le32 *)(flags + add_ext(req, h));
 }
 
-/* The length of headers, without the user's header of an active message: for estimates. */
+/* The length of headers for estimates, without EXT and the user's header. */
 static size_t head_whole_size(enum weft_op op)
 {
 	if (WEFT_OPS_AM >> op & 1)
@@ -171,13 +171,13 @@ static size_t head_piece_size(enum weft_op op)
  *	sender                          receiver
  *	  | EAGER seq tag payload --------> | matched: copied to the user's buffer; else stored
  *	  |                                 |
- *	  | EAGER_SYNC seq tag req payload >| stored until a receive matches
+ *	  | EAGER_SYNC seq tag req payload >| matched or stored, as EAGER
  *	  | <---------------- SYNC_ACK req  | at the match
  *	  | AM seq id header payload -----> | to its handler, in sequence
  *
  * short: the lane's inline call copies the message. bcopy: it is packed into the lane's buffer.
  * zcopy: it is sent from the user's memory, which the lane owns until it reports completion.
- * Without credit the message goes by rendezvous.
+ * Without credit the message is announced or waits (weft_tx_uncredited()).
  */
 
 static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
@@ -198,8 +198,8 @@ static int eager_progress(struct weft_request *req)
 		return weft_tx_uncredited(req);
 	head_whole(req, &h);
 	/*
-	 * One lane while it has room, so that order is the common case. Other lanes only when it is
-	 * full, or the message is too long for it.
+	 * One lane carries messages while it has room, so that most arrive in order. Other lanes do
+	 * so only when it is full, or the message is too long for it.
 	 */
 	rc = send_on(req, &h, me->am_lane);
 	for (; (rc == -EAGAIN || rc == WEFT_PROTO_NEXT) && rest; rest &= rest - 1) {
@@ -209,7 +209,7 @@ static int eager_progress(struct weft_request *req)
 	}
 	if (rc == -EAGAIN || rc == WEFT_PROTO_NEXT)
 		return rc;
-	/* Also if pack() has failed: the peer receives a message that ends with this error. */
+	/* A message whose pack() has failed takes a number, too: the peer receives ABORT for it. */
 	weft_tx_take_seq(req, true);
 	if (rc)
 		return rc;
@@ -359,8 +359,8 @@ const struct weft_proto weft_proto_eager_zcopy = {
  *
  * The pieces of an active message are AM_FRAG. Its handler runs in sequence, when all have arrived.
  *
- * Each piece goes to the lane that can take it first. The message stays at the head of its
- * endpoint's queue until the last piece is handed over.
+ * Each piece goes to the lane that will be done with it first (weft_stripe_pick()). The message
+ * stays at the head of its endpoint's queue until the last piece is handed over.
  */
 
 static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
@@ -406,8 +406,8 @@ static int multi_eager_progress(struct weft_request *req)
 /* ------------------------------------------------------------------ time of multi-eager */
 
 /*
- * The longest message is shorter than the limit. A larger configured rendezvous threshold overrides
- * the limit, unless multi-eager is disabled.
+ * @return the longest multi-eager message: WEFT_MULTI_EAGER_LIMIT - 1. A larger configured
+ * rendezvous threshold replaces the limit, unless the limit is 0.
  */
 static size_t longest_message(const struct weft_model_conf *conf)
 {

@@ -2,7 +2,7 @@
 /**
  * @file msg/eager.h
  * Eager messages: the whole message at once, or pieces over all eager lanes at once; and the
- * headers that all sends put in front of their bytes. Protocols are the same for both message
+ * headers of whole messages, pieces and announcements. Protocols are the same for both message
  * classes, tagged and active messages. Headers differ, and are made here: sequence, tag or handler,
  * the user's header.
  *
@@ -29,7 +29,7 @@ extern const struct weft_proto weft_proto_multi_eager;
 	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
 	 WEFT_MAX_LANES * sizeof(struct weft_wire_lane_key))
 
-/** The longest header: an AM_RTS with the longest user header and the announcement's records. */
+/** The longest header: EXT, and an AM_RTS with the longest user header and the longest records. */
 #define WEFT_HEAD_MAX                                                                           \
 	(sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + \
 	 WEFT_HEAD_RECORDS_MAX)
@@ -48,9 +48,12 @@ struct weft_head {
 	};
 };
 
-/** Make the head of the piece at req->send.offset. */
+/** Make the header of the piece that begins at byte req->send.offset. */
 void weft_head_piece(const struct weft_request *req, struct weft_head *h);
-/** Make the head of an RTS. Records follow at h->length. @return where the RTS' flags go */
+/**
+ * Make the header of an RTS. The caller appends its records at h->length.
+ * @return the place of the flags of the RTS
+ */
 weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h);
 
 #endif /* WEFT_EAGER_H */

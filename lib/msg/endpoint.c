@@ -66,10 +66,10 @@ int weft_lane_key_status(const struct weft_msg_ep *me, int status)
 /* ------------------------------------------------------------------ flush */
 
 /*
- * First every send before a flush must be with the lanes, and every put, get and atomic must be
- * over. Then each lane reports when everything it has got is acknowledged. Sends that wait for a
- * receive or a handler at the peer (parked: rendezvous, synchronous sends) delay a close only.
- * Control messages are flushed, too: else a close right after an ATS leaves the peer waiting.
+ * First every send before a flush must be complete or parked, and every put, get and atomic must be
+ * over. Then each lane reports when everything it has got is acknowledged. Parked sends are those
+ * that wait for a receive or a handler at the peer (rendezvous, synchronous). They delay a close
+ * only. Control messages are flushed, too: else a close right after an ATS leaves the peer waiting.
  */
 
 /* A flush that waits until everything before it is at the peer. */
@@ -79,7 +79,7 @@ struct weft_flush {
 	uint64_t op_sn;                  /* sends with a lower number must be over, or parked */
 	bool all;                        /* the endpoint closes: all sends must be over */
 	uint64_t mark[WEFT_MODULES_MAX]; /* weft_module.flushed() */
-	/* lanes that have not replied, + 1 while requests are sent */
+	/* number of lanes that have not replied, + 1 while requests are sent */
 	uint32_t lanes;
 	int status;
 	void (*done)(void *arg, int status);
@@ -306,7 +306,7 @@ static __attribute__((noinline)) unsigned int serve_endpoints(struct weft_msg_wo
 		WEFT_EACH_MODULE(m, mw, before_queues)
 			n += m->before_queues(mw);
 	}
-	/* Each endpoint once: one that still has something to send is put behind `last`. */
+	/* Each endpoint is served once: one with more to send is put behind `last`. */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
 	while (last && (me = TAILQ_FIRST(&mw->ready))) {
 		TAILQ_REMOVE(&mw->ready, me, ready_link);
@@ -440,7 +440,7 @@ static uint32_t at_most_u32(size_t x)
 	return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX;
 }
 
-/* For lanes whose rate is unknown. */
+/* Seconds per byte of lanes whose rate is unknown. */
 #define UNKNOWN_PER_BYTE 1e-9f
 
 /* The maximum length of a message: what both ends accept, and what the path carries well now. */

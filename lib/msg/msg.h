@@ -2,10 +2,10 @@
 /**
  * @file msg/msg.h
  * The message layer, as its modules use it. Tags, active messages, remote memory and rendezvous are
- * modules (msg/state.h); the message layer does not know them by name.
+ * modules (msg/state.h); the message layer names none of them.
  *
  *	msg/state.h        modules and handlers; the state of each worker and of each endpoint
- *	msg/state.c        an endpoint's lanes as the model of its protocols
+ *	msg/state.c        an endpoint's protocols, chosen by a model of its lanes
  *	msg/request.c      one operation: lifetime, references, the hooks of its module; packing and
  *	                   unpacking: contiguous memory, iovs, generic types; what sends wait for,
  *	                   as time; latencies

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that a dead lane returns (wireup/failover.c) go over another lane, before anything else
- * of the endpoint. They are complete lane messages, including those of wire-up. Layers above do not
- * notice that they are sent again, even when a message is longer than the new lane's limit and is
- * cut for it. One lane carries all of them. So a request that must follow all of them, such as a
- * flush of the dead lane, needs to wait for that lane only.
+ * Messages that a dead lane returns (wireup/failover.c) go over another lane. Progress sends them
+ * before it serves the endpoint's queues. They are complete lane messages, including those of
+ * wire-up. Layers above do not notice that they are sent again, even when a message is longer than
+ * the new lane's limit and is cut for it. One lane carries all of them. So a request that must
+ * follow all of them, such as a flush of the dead lane, needs to wait for that lane only.
  */
 
 #include <errno.h>
@@ -22,8 +22,8 @@ struct weft_replay {
 	STAILQ_ENTRY(weft_replay) link;
 	struct weft_lane_comp *comp;
 	size_t length, sent; /* sent: bytes that are with the lane */
-	bool message;        /* else only a completion */
-	bool recast;         /* it begins in the room in front of data */
+	bool message;        /* false: there is only comp */
+	bool recast;         /* the message begins at room[0], not at data[0] */
 	uint8_t id;
 	uint8_t room[WEFT_RECAST_ROOM];
 	uint8_t data[];
@@ -69,8 +69,9 @@ void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 }
 
 /*
- * A second lane dies while messages of the first one still wait. The second lane's messages were
- * sent before those, and a request that waits for all messages before it must find them there.
+ * A second lane may die while messages of the first one still wait here. The second lane's messages
+ * were sent before those, and go first. So the flush of a request still follows all messages that
+ * were sent before it.
  */
 void weft_msg_replay_begin(struct weft_ep *ep)
 {
@@ -124,12 +125,12 @@ static int halve_put(struct weft_msg_ep *me, struct weft_replay *r)
 	}
 	second->length = rest;
 	r->length = keep;
-	r->comp = NULL; /* due when both have arrived */
+	r->comp = NULL; /* the second half has it */
 	STAILQ_INSERT_AFTER(&me->replay, r, second, link);
 	return 0;
 }
 
-/* @return 0: it can be sent whole or cut; or an error */
+/* @return 0: the message can now be sent, whole or in parts; or an error */
 static int fit_lane(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 {
 	uint8_t id;
@@ -148,7 +149,10 @@ static int fit_lane(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 	return weft_msg_part(r->id, bytes_of(r), 0, NULL) ? 0 : -EMSGSIZE;
 }
 
-/* The length that a lane carries well; its limit for a single message that cannot be cut. */
+/*
+ * The longest part: the length that the lane carries well. A message that cannot be cut may have
+ * any length up to the lane's limit.
+ */
 static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *r)
 {
 	size_t max = most_of(l), end = l->lane_ep->iface->attr.max_bcopy;
@@ -197,7 +201,7 @@ static int hand_over(const struct weft_msg_lane *l, struct part *p)
 	return weft_lane_short(l->lane_ep, p->r->id, buf, (size_t)rc, NULL, 0);
 }
 
-/* @return 0, -EAGAIN, -EMSGSIZE: the lane cannot carry it, whole or in parts; or its error */
+/* @return 0; -EAGAIN; -EMSGSIZE: the lane cannot carry the message; or the lane's error */
 static int send_part(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_msg_lane *l = &me->lanes[me->replay_lane];
@@ -238,7 +242,7 @@ static int replay_sent(struct weft_msg_ep *me, struct weft_replay *r)
 	return 0;
 }
 
-/* The lane with the largest messages is used until no message waits. */
+/* The lane with the largest messages is used until no message waits, or it is down. */
 static void choose_lane(struct weft_msg_ep *me)
 {
 	uint32_t best = 0;

@@ -30,7 +30,7 @@ void weft_msg_replay_end(struct weft_ep *ep);
 /** Do messages that dead lanes have returned wait for a lane? */
 bool weft_msg_replaying(const struct weft_ep *ep);
 
-/** Send the messages that dead lanes have returned, before any other. @return number handed over */
+/** Send messages that dead lanes have returned. @return number of those handed over in full */
 unsigned int weft_replay_serve(struct weft_msg_ep *me);
 /** The endpoint has failed: drop the returned messages; their completions end with @p status. */
 void weft_replay_fail(struct weft_msg_ep *me, int status);

@@ -458,7 +458,7 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 			weft_dt_calls--;
 			if (rc < 0)
 				return (int)rc;
-			/* would loop forever, or has overrun the buffer */
+			/* 0 would loop forever; more than len has overrun the buffer */
 			if (rc == 0 || (size_t)rc > len)
 				return -EINVAL;
 			n = (size_t)rc;
@@ -617,7 +617,7 @@ void weft_latency_end(const struct weft_request *req)
 {
 	unsigned int size = 0;
 
-	/* Operations of modules end here, too. */
+	/* Operations that began without weft_latency_begin() end here, too. */
 	if (!(req->flags & WEFT_REQ_TIMED))
 		return;
 	while (size < WEFT_LATENCY_SIZES - 1 && req->dt.length > sizes[size])

@@ -33,8 +33,8 @@
 /*
  * The buffer of one operation, of any datatype, as a sequence of packed bytes with random access.
  *
- * An iov has a cursor. A forward walk, or a short jump, does not start from the first entry. The
- * iovec array remains the caller's and must exist as long as the operation.
+ * An iov has a cursor. Each access moves it from its last entry, forward or back. The iovec array
+ * remains the caller's and must exist as long as the operation.
  */
 
 struct weft_dt {
@@ -62,7 +62,10 @@ struct weft_dt {
  */
 extern _Thread_local unsigned int weft_dt_calls __attribute__((tls_model("initial-exec")));
 
-/** Another process can change the bytes that this thread unpacks: callbacks get copies of them. */
+/**
+ * True while this thread unpacks bytes that another process can change. The unpack callback of a
+ * generic type then gets copies of them.
+ */
 extern _Thread_local bool weft_dt_in_place __attribute__((tls_model("initial-exec")));
 
 /** Log that @p call was made inside a callback of a generic datatype. @return -EBUSY */
@@ -140,7 +143,7 @@ unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iove
 /**
  * Describe the bytes from @p off on, in at most @p max pieces. Not for generic types; *len > 0.
  * @param[in,out] len  bytes wanted; bytes described
- * @return pieces
+ * @return number of pieces
  */
 unsigned int weft_dt_iov_some(struct weft_dt *dt, size_t off, size_t *len, struct iovec *out,
 			      unsigned int max);
@@ -170,33 +173,34 @@ struct weft_request_ops {
 };
 
 /* Request flags. */
-#define WEFT_REQ_HELD (1u << 0)    /**< the user has the pointer */
-#define WEFT_REQ_DONE (1u << 1)    /**< complete, or free */
-#define WEFT_REQ_CALLING (1u << 2) /**< its callback runs: not given back before it returns */
+#define WEFT_REQ_HELD (1u << 0)    /**< the user has the pointer to the request */
+#define WEFT_REQ_DONE (1u << 1)    /**< its callback has begun, or it is free */
+#define WEFT_REQ_CALLING (1u << 2) /**< its callback runs; the pool gets the request afterwards */
 #define WEFT_REQ_POSTED (1u << 3)  /**< receive: is in the matching lists */
 #define WEFT_REQ_ACTIVE (1u << 4)  /**< receive: matched, data is coming */
 #define WEFT_REQ_PENDING (1u << 5) /**< send: in its endpoint's pending queue */
 #define WEFT_REQ_DATA (1u << 6)    /**< send: in its endpoint's rendezvous data queue */
-/** send: it has a sequence number, the peer knows of the message */
+/** send: a lane has its RTS or its first piece; remote memory: the operation has begun */
 #define WEFT_REQ_STARTED (1u << 7)
-#define WEFT_REQ_HANDED (1u << 8)     /**< send: everything known so far is handed to lanes */
-#define WEFT_REQ_SYNC (1u << 9)       /**< send: done when the receiver has matched it */
-#define WEFT_REQ_WAIT_ACK (1u << 10)  /**< send: waits for SYNC_ACK or ATS */
-#define WEFT_REQ_FORCE (1u << 11)     /**< never complete inside the call */
+/** send: a lane has all that may be sent before the peer replies; or the send ends early */
+#define WEFT_REQ_HANDED (1u << 8)
+#define WEFT_REQ_SYNC (1u << 9) /**< send: complete when a receive has matched it */
+/** send: waits for SYNC_ACK or ATS; remote memory: for replies or a confirmation */
+#define WEFT_REQ_WAIT_ACK (1u << 10)
+#define WEFT_REQ_FORCE (1u << 11)     /**< the request never completes inside its call */
 #define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has requested the data */
-#define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: the rest is dropped */
+#define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: later bytes are dropped */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
-/** send: announced: the receiver requests the data, or sends ATS */
-#define WEFT_REQ_RNDV (1u << 16)
-#define WEFT_REQ_AM (1u << 18)     /**< an active message */
-#define WEFT_REQ_PARKED (1u << 20) /**< send: in me->parked */
-/** send: withdrawn; the receiver's reply decides whether a receive was first */
+#define WEFT_REQ_RNDV (1u << 16)      /**< send: announced by an RTS */
+#define WEFT_REQ_AM (1u << 18)        /**< an active message */
+#define WEFT_REQ_PARKED (1u << 20)    /**< send: in me->parked */
+/** send: WITHDRAW is sent; the reply reports whether a receive had matched before */
 #define WEFT_REQ_CANCEL (1u << 17)
-#define WEFT_REQ_OWN_MEM (1u << 24) /**< send: the library made its registration */
+#define WEFT_REQ_OWN_MEM (1u << 24) /**< send: the library has registered send.mem */
 #define WEFT_REQ_KEYS \
 	(1u << 19) /**< send: the peer has keys (send.offered), and has not sent ATS */
-#define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is the user's, for this call only */
-#define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
+#define WEFT_REQ_INJECT (1u << 21)  /**< send: WEFT_OP_F_INJECT, and nothing is copied yet */
+#define WEFT_REQ_DELIVER (1u << 22) /**< send: complete when it is at the peer */
 /** send: in me->flush_waits, since a lane had no room for a flush; counts in send.zcopies */
 #define WEFT_REQ_FLUSH_WAIT (1u << 23)
 /** send: announced, and the receiver has not requested its data: weft_stall_offered() */
@@ -204,7 +208,7 @@ struct weft_request_ops {
 #define WEFT_REQ_TIMED (1u << 26) /**< send: send.begin is valid */
 #define WEFT_REQ_NOW (1u << 15)   /**< receive: complete inside the call that posted it */
 
-/** Bytes of a request that its module uses as it likes. */
+/** Number of bytes in a request that are for its module alone. */
 #define WEFT_REQ_RECV_OWN 88
 #define WEFT_REQ_SEND_OWN 88
 
@@ -213,10 +217,10 @@ struct weft_ext {
 	uint64_t imm;
 	uint16_t channel, source_channel;
 	bool has_imm;
-	bool any; /* sends: EXT precedes all of its messages */
+	bool any; /* sends: some field is not 0, so EXT precedes each header of the message */
 };
 
-/** Of a send of an active message: the fields of its header (msg/eager.c). */
+/** The fields of the header of an active message that is sent (msg/eager.c). */
 struct weft_req_am {
 	const void *header;
 	void *copy; /* of the header, if it is not sent at once */
@@ -224,21 +228,21 @@ struct weft_req_am {
 };
 
 struct weft_request {
-	/* line 0: completion */
+	/* cache line 0: completion */
 	struct weft_msg_worker *mw;
 	uint32_t flags;
-	int32_t status; /* WEFT_INPROGRESS until an error is known or it is done */
+	int32_t status; /* WEFT_INPROGRESS until an error or the end */
 	weft_complete_cb cb;
 	void *cb_arg;
 	uint64_t tag;           /* send: its tag; receive: the sender's, once matched */
-	size_t length;          /* send: bytes; receive: true length, once matched */
+	size_t length;          /* send: bytes; receive: bytes sent, once matched */
 	struct weft_msg_ep *me; /* send: endpoint; receive: source, once matched */
 	uint32_t index, generation;
-	/* line 1: data */
+	/* cache line 1: data */
 	const struct weft_request_ops *ops;
 	struct weft_dt dt;
 	uint16_t op; /* send: enum weft_op */
-	/* The endpoint as test() reports it: it may be closed before that. */
+	/* The endpoint that the completion reports, which may have been closed since. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
 	struct weft_ext ext;
@@ -246,22 +250,22 @@ struct weft_request {
 	link; /* in the queue that its flags name, or among free requests */
 	union {
 		struct {
-			TAILQ_ENTRY(weft_request) ops_link; /* in order of the calls */
+			TAILQ_ENTRY(weft_request) ops_link; /* in me->ops or me->parked */
 			uint64_t op_sn;
-			uint64_t begin; /* worker->now of the call, if it did not end there */
+			uint64_t begin; /* worker->now at the call; WEFT_REQ_TIMED */
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
-			/* memory for a copy of the buffer, or the copy */
+			/* memory for a copy of the buffer, or the copy; NULL = none */
 			void *inject;
 			struct weft_lane_comp comp; /* of every zcopy piece and flush */
 			uint32_t zcopies; /* completions to come: zcopy pieces, natives, flushes */
-			/* number of the receiver's PULLs that are not handed to a lane in full */
+			/* number of ranges of PULLs or failed puts that no lane has in full */
 			uint32_t pulls;
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
 			uint32_t unflushed; /* mask of the lanes that had no room for a flush */
-			size_t offset, end; /* next byte to hand over, and the end */
-			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
+			size_t offset, end; /* next byte to hand over; end of RTR's range */
+			struct weft_wire_ref peer; /* the peer's request, for data or a reply */
 			union {
 				uint64_t own[WEFT_REQ_SEND_OWN / 8]; /* module's */
 				struct {
@@ -275,7 +279,7 @@ struct weft_request {
 			struct weft_fetch *fetch;
 			uint64_t own[WEFT_REQ_RECV_OWN / 8]; /* module's */
 		} recv;
-		const char *what; /* other: text for logs */
+		const char *what; /* of weft_msg_request_new(): text for logs */
 	};
 };
 
@@ -286,7 +290,7 @@ struct weft_request_table {
 	struct weft_request **chunks;
 	uint32_t num_chunks;
 	uint32_t in_use;
-	struct weft_request *free; /* by link.tqe_next */
+	struct weft_request *free; /* a list by link.tqe_next */
 };
 
 #define WEFT_REQ_CHUNK 256 /* requests per chunk */
@@ -318,7 +322,7 @@ void weft_request_drop(struct weft_request *req);
  */
 void weft_request_complete(struct weft_request *req, int status);
 
-/** Complete a request in the next progress call: it ends inside the call that starts it. */
+/** The request ends inside the call that starts it: its callback runs in the next progress call. */
 void weft_request_complete_later(struct weft_request *req, int status);
 
 /** Complete the requests of weft_request_complete_later(). @return how many */
@@ -340,7 +344,7 @@ void weft_request_settle(struct weft_request *req);
 /** Fill @p c from a request that is complete or about to be. */
 void weft_request_result(const struct weft_request *req, struct weft_completion *c);
 
-/** The request that a wire reference names; NULL = there is none, or it is complete. */
+/** @return the request that a wire reference names; NULL = none, or its callback has begun */
 struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw,
 					 struct weft_wire_ref ref);
 
@@ -371,7 +375,7 @@ static inline int weft_op_params_check(const struct weft_op_params *params)
 	return weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST);
 }
 
-/** Are the fields absent that only newer versions have? */
+/** Is @p params NULL, or of an older version of the API with fewer fields? */
 static inline bool weft_op_params_short(const struct weft_op_params *params)
 {
 	return !params || params->size < sizeof(*params);
@@ -416,7 +420,7 @@ static inline struct weft_ext weft_ext_from_wire(const struct weft_wire_ext *w)
  * weft_msg_request_done(), and tested, queried and freed like any other; it cannot be cancelled.
  * @param what    static text for weft_request_query(): "endpoint close"
  * @param params  callback, its argument, WEFT_OP_F_FORCE_REQUEST; NULL = none of them
- * @param wanted  the caller wants it (req != NULL); else the library frees it after the callback
+ * @param wanted  the caller gets the request; else the library frees it after the callback
  * @return NULL = no memory
  */
 struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
@@ -447,13 +451,16 @@ struct weft_request;
 enum weft_stall {
 	WEFT_STALL_NONE,
 	WEFT_STALL_CONNECT,
-	WEFT_STALL_CREDIT,  /**< the peer allows no further unrequested message */
+	WEFT_STALL_CREDIT,  /**< the peer has given no credit for the next message */
 	WEFT_STALL_LANE,    /**< no lane has room: the lanes count why */
 	WEFT_STALL_RECEIVE, /**< an announced message: the receiver has not requested its data */
 	WEFT_STALLS
 };
 
-/** Sends are counted by class of length, and by class of time: steps of powers of four, in us. */
+/**
+ * Sends are counted by class of length, and by step of time. Step k counts times below 4^k us
+ * that no lower step counts. The last step has no end.
+ */
 #define WEFT_LATENCY_SIZES 5u
 #define WEFT_LATENCY_STEPS 11u
 

@@ -123,8 +123,8 @@ static bool flush_lanes(struct weft_request *req)
 
 /*
  * The message is with the lanes, and only they report when the peer has it. A lane that fails
- * returns this request together with the messages that the peer has not received. Lanes without
- * room get the request later.
+ * returns the request for a flush with the messages that the peer has not received. Lanes without
+ * room get that request later.
  */
 static void request_delivery(struct weft_request *req)
 {
@@ -244,7 +244,7 @@ void weft_send_abort(struct weft_request *req, int status)
 		proto->abort(req, status);
 }
 
-/* Request the receiver to drop the RTS; only the receiver knows whether a receive has matched. */
+/* Request the receiver to drop the RTS. Its reply reports whether a receive has matched already. */
 static void send_withdraw(struct weft_request *req)
 {
 	struct weft_wire_withdraw w = {
@@ -256,7 +256,7 @@ static void send_withdraw(struct weft_request *req)
 	weft_tx_ctl(req->me, WEFT_WIRE_WITHDRAW, &w, sizeof(w));
 }
 
-/* Remove a send of which nothing has been sent. */
+/* Remove a send from the queue. @return false: a part of it has been sent, or it is not there */
 static bool take_back(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -306,7 +306,10 @@ void weft_tx_kick(struct weft_msg_ep *me)
 	TAILQ_INSERT_TAIL(&me->mw->ready, me, ready_link);
 }
 
-/* @return the least length of a message that weft_tx_piece() does not copy whole */
+/*
+ * @return the least length that no copying eager protocol sends whole, or that weft_tx_piece()
+ * sends from user memory
+ */
 static size_t copied_end(const struct weft_msg_ep *me, const struct weft_proto_select *sel)
 {
 	const struct weft_msg_lane *l = &me->lanes[me->am_lane];
@@ -464,7 +467,10 @@ static int choose_and_begin(struct weft_request *req)
 	return rc == WEFT_PROTO_NEXT ? -EMSGSIZE : rc;
 }
 
-/* One step of the send at the head of the queue. @return 0 = all handed over; -EAGAIN; its error */
+/*
+ * One step of the send at the head of the queue. @return 0 = all is handed over, or the send has
+ * failed after its first piece (req->status); -EAGAIN; the error of a send that has not begun
+ */
 static int send_step(struct weft_request *req)
 {
 	int rc;

@@ -26,9 +26,9 @@ int weft_tx_uncredited(struct weft_request *req);
 bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */
 int weft_tx_announce(struct weft_request *req);
-/** The endpoint's protocols have changed: call reset() for requests that have begun. */
+/** The endpoint's protocols have changed: call reset() of pending sends that have begun. */
 void weft_tx_reset(struct weft_msg_ep *me);
-/** Decide again whether short messages may be sent at once. */
+/** Set again which messages may be sent without a request: me->short_end, me->copied_end. */
 void weft_tx_update(struct weft_msg_ep *me);
 /**
  * Queue a new send, or send it at once where possible. @return 0 it is over and freed,
@@ -75,8 +75,9 @@ int weft_send_keep(struct weft_request *req);
 /** weft_request_ops.release() of a send; the release() of a module's sends calls it. */
 void weft_send_release(struct weft_request *req);
 /**
- * The peer needs its keys (WEFT_REQ_KEYS) no more. @p dead: the peer may still use the keys, so
- * they are made invalid. A second call has no effect.
+ * Take back the keys that the peer has (WEFT_REQ_KEYS). @p dead: the peer has not sent ATS, and
+ * may still use the keys; those of a registration by the user become invalid here
+ * (weft_mem_unexport()). A second call has no effect.
  */
 void weft_send_withdraw_keys(struct weft_request *req, bool dead);
 /** Complete a send if it is over. */
@@ -99,7 +100,7 @@ void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int stat
  */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
-/** Has the peer allowed a further message? */
+/** Has the peer allowed a further sequence number for messages of this class? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {
 	const struct weft_msg_ep *me = req->me;

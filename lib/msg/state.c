@@ -164,7 +164,7 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 
 /* ------------------------------------------------------------------ queries */
 
-/* The protocol that a message of a connected endpoint would use. plan/plan.c lists all. */
+/* Reports the protocol that a message of a connected endpoint would use. plan/plan.c lists all. */
 
 static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key *key,
 		      const struct weft_proto *proto, size_t length)

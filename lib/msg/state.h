@@ -24,9 +24,9 @@
 
 /*
  * Modules are the users of the message layer: tags, active messages, remote memory, rendezvous. The
- * message layer knows none of them by name. Each module is a table of hooks, and a second table
- * contains the handler of each message id (lib/dispatch.c has both). A new operation needs a
- * folder, a line in the table of modules, and a line for each of its message ids.
+ * message layer names none of them. Each module is a table of hooks. A second table contains the
+ * handler of each message id. lib/dispatch.c has both tables. A new operation needs a folder, a
+ * line in the table of modules, and a line for each of its message ids.
  *
  * A module's state of an endpoint is behind a pointer in struct weft_msg_ep: a field for the
  * library's modules, weft_module_own() for others. Its state of a request is in the request
@@ -39,9 +39,9 @@ struct weft_msg_worker;
 /** Number of message ids: struct weft_tables has a handler for each. */
 #define WEFT_HANDLERS 32
 
-/** The receiver of a message. */
+/** The functions that receive the messages of one id. */
 struct weft_handler {
-	uint8_t header; /**< bytes before the payload */
+	uint8_t header; /**< length of the header, bytes; the payload is behind it */
 	/**
 	 * Validation, as far as no state is needed: @return 0: id, length and all fields are
 	 * correct. Otherwise the message is dropped, and its endpoint fails with -EPROTO.
@@ -59,7 +59,7 @@ struct weft_handler {
 			      size_t length);
 };
 
-/** Modules that a worker can have: weft_flush keeps a number for each. */
+/** The maximum number of modules: struct weft_flush has a field for each. */
 #define WEFT_MODULES_MAX 8
 
 /** Hooks; NULL = nothing to do. They are called in the order of the table. */
@@ -72,7 +72,7 @@ struct weft_module {
 	void (*worker_stop)(struct weft_msg_worker *mw);
 	/** After the lanes have closed: free memory. Called even if worker_init() was not. */
 	void (*worker_fini)(struct weft_msg_worker *mw);
-	/** Once per progress while mw->work is not 0, before, after the queues. @return events */
+	/** Called before and after the endpoints' queues while mw->work is not 0. @return events */
 	unsigned int (*before_queues)(struct weft_msg_worker *mw);
 	unsigned int (*after_queues)(struct weft_msg_worker *mw);
 	/** As weft_msg_busy(). */
@@ -87,11 +87,11 @@ struct weft_module {
 	void (*ep_fini)(struct weft_msg_ep *me);
 	/** The endpoint's lanes are up, or have changed. */
 	void (*ep_lanes)(struct weft_msg_ep *me);
-	/** The endpoint's protocols have been chosen, or have changed. */
+	/** The endpoint's protocols have been chosen, or have changed with its lanes. */
 	void (*ep_reset)(struct weft_msg_ep *me);
 	/**
-	 * Serve queues. data() alternates with the queue of messages, so that neither starves on a
-	 * busy lane; serve() is called after both. @return events
+	 * Serve queues. data() is called in turn before and after the queue of messages, so that
+	 * neither starves on a busy lane. serve() is called after both. @return events
 	 */
 	unsigned int (*data)(struct weft_msg_ep *me);
 	unsigned int (*serve)(struct weft_msg_ep *me);
@@ -106,7 +106,8 @@ struct weft_module {
 	/** The user has closed the endpoint. */
 	void (*closing)(struct weft_msg_ep *me);
 	/**
-	 * Flush: is everything at the peer? @param mark  0 at first, and preserved between calls.
+	 * Flush: is everything that the module has sent executed at the peer? @param mark  0 at
+	 * first, and preserved between calls.
 	 * @return false: a query is sent, and weft_flush_check() is called later
 	 */
 	bool (*flushed)(struct weft_msg_ep *me, uint64_t *mark);
@@ -123,10 +124,10 @@ struct weft_module {
 
 /**
  * Sequence numbers of received messages of one class (tags, active messages): the next number, and
- * which numbers the peer may send. Pure; numbers wrap.
+ * which numbers the peer may send. Numbers wrap.
  */
 struct weft_seq_window {
-	uint32_t next;       /**< of the next message in sequence */
+	uint32_t next;       /**< number of the next message in sequence */
 	uint32_t advertised; /**< first number not advertised to the peer; at most a window ahead */
 };
 
@@ -171,8 +172,8 @@ static inline bool weft_seq_due(const struct weft_seq_window *w)
  */
 
 /**
- * Seconds of work that the window of a lane has beyond its round trips (weft_load_set_window()):
- * the peer, or a kernel in between, polls its queues at intervals.
+ * Seconds of work, at most 1 MiB, that the window of a lane has beyond its round trips
+ * (weft_load_set_window()): the peer, or a kernel in between, polls its queues at intervals.
  */
 #define WEFT_LOAD_SLACK 1e-3
 
@@ -242,8 +243,9 @@ static inline float weft_load_time(const struct weft_lane_load *l, uint64_t queu
 
 /**
  * A control message for which no lane had room: {id, bytes}. They are short and need no order. For
- * a peer that receives no control message, at most WEFT_CTL_HELD wait, and two more for each
- * message that the peer may still send: 2 * 2 * WEFT_SEQ_WINDOW.
+ * a peer that receives no control message, WEFT_CTL_HELD may wait, and two more for each message
+ * that the peer may still send: 2 * 2 * WEFT_SEQ_WINDOW. Replies to remote operations have other
+ * limits (rma/target.c).
  */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
@@ -260,13 +262,13 @@ struct weft_msg_lane {
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
 	uint32_t max_zcopy_hdr;
-	uint32_t min_zcopy; /* shorter messages are copied */
-	uint32_t max_get;   /* bytes of a native read; 0 = the lane has none */
-	uint32_t max_put;   /* bytes of a native write; 0 = the lane has none */
+	uint32_t min_zcopy; /* messages shorter than this are copied */
+	uint32_t max_get;   /* most bytes of a native read; 0 = the lane has none */
+	uint32_t max_put;   /* most bytes of a native write; 0 = the lane has none */
 	uint32_t align;
 	uint16_t max_iov;
-	bool zcopy_any;       /* zcopy of memory that is not registered */
-	uint64_t sent;        /* bytes since the last measurement, headers included */
+	bool zcopy_any;       /* zcopy needs no registered memory */
+	uint64_t sent;        /* bytes sent since the last measurement, with headers */
 	uint32_t queued_seen; /* lane_ep->queued at the last measurement */
 	/*
 	 * Bytes that were in flight when the lane last took no more, or more if it has taken more
@@ -279,12 +281,15 @@ struct weft_msg_lane {
 };
 
 struct weft_msg_ep {
-	/* line 0: the short send */
+	/* cache line 0: the short send */
 	struct weft_lane_ep *short_lane_ep;
-	/* shorter messages may be sent without a request; 0 = none, as with WEFT_THREAD_MULTI */
+	/*
+	 * tagged messages shorter than this may be sent without a request; 0 = none, as with
+	 * WEFT_THREAD_MULTI
+	 */
 	size_t short_end;
 	struct weft_ep_lane_info *short_count;
-	uint32_t tx_seq;       /* number of the next message */
+	uint32_t tx_seq;       /* number of the next tagged message */
 	uint32_t tx_seq_end;   /* first number that the peer has not allowed */
 	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c), in total */
 	uint32_t tx_small_end; /* message credits that the peer has given, in total */
@@ -293,7 +298,7 @@ struct weft_msg_ep {
 	uint32_t refs;
 	bool failed;
 	bool send_now; /* copy of worker->send_now */
-	/* line 1: a message in sequence */
+	/* cache line 1: a received message in sequence */
 	struct weft_tag *tag; /* tagged messages */
 	struct weft_seq_window rx_seq;
 	/* messages that take a message credit, in total: received, allowed, advertised; window */
@@ -313,8 +318,8 @@ struct weft_msg_ep {
 	uint64_t rx_spilled;
 	bool rx_shrunk; /* the window has shrunk: CREDIT messages contain its size */
 	/*
-	 * the endpoint had more ranges than its share: it fails at the end of progress, and its
-	 * ranges no longer count in those of the worker
+	 * the endpoint had the most ranges at WEFT_RX_RANGES_LIMIT: it fails at the end of
+	 * progress, and its ranges no longer count in those of the worker
 	 */
 	bool rx_fragmented;
 	/* send, less frequently used */
@@ -323,9 +328,12 @@ struct weft_msg_ep {
 	size_t copied_end;
 	/* bytes of eager messages beyond WEFT_EAGER_FREE, in total: sent; allowed by the peer */
 	uint64_t tx_used, tx_credit;
-	/* the peer's window, or the most that it ever allowed at a time */
+	/*
+	 * the peer's window in bytes, as its CREDIT reports it; without a report the most that it
+	 * ever allowed at a time
+	 */
 	uint64_t tx_window;
-	struct weft_requests pending; /* not begun, or handed over in part: in order */
+	struct weft_requests pending; /* sends not handed over in full, in order */
 	/* operations that are not complete, in the order of the calls; without parked ones */
 	struct weft_requests ops;
 	/* sends that are with the lanes, and that end when the peer's application acts */
@@ -338,36 +346,36 @@ struct weft_msg_ep {
 	/* Messages that a dead lane has returned, and those that wait behind (msg/replay.c). */
 	STAILQ_HEAD(, weft_replay) replay, replay_later;
 	bool replaying;
-	uint8_t replay_lane; /* the lane that sends them, while replaying */
+	uint8_t replay_lane; /* while replaying: the lane that sends these messages */
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
 	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
 	bool ready;      /* in the worker's list of endpoints with something to send */
-	bool up;         /* connected, lanes known */
-	bool credit_due; /* no lane had room for a CREDIT message */
-	bool data_turn;  /* alternates: the service begins with data, or with messages */
+	bool up;         /* connected, and a lane is up */
+	bool credit_due; /* CREDIT waits for a lane, or for control messages to be sent */
+	bool data_turn;  /* alternates: weft_tx_service() begins with data, or with messages */
 	bool closing;    /* no receive of the user will match its messages any more */
 	uint8_t stall;   /* enum weft_stall */
-	/* the peer's last request reported that others wait for its port */
+	/* the peer's last PULL reported that other senders wait for its port */
 	bool peer_contended;
 	uint8_t am_lane;
 	uint8_t last_lane[2]; /* the lane of the last piece, by enum weft_dir */
 	uint16_t lanes_up;
-	uint16_t tx_full;                 /* lanes that were full and are being measured */
+	uint16_t tx_full;                 /* mask of full lanes, whose rate is being measured */
 	struct weft_msg_lane *lanes;      /* ep->lane_room entries, once connected */
 	unsigned int forced;              /* weft_model_conf.forced */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
-	/* lanes over which a prompt peer's messages are faster than native reads */
+	/* lanes through memory: messages to a prompt peer are faster than its native reads */
 	uint32_t slow_reads;
 	/*
 	 * lanes of slow_reads over which messages are faster than reads only for single messages
 	 * below WEFT_MULTI_EAGER_LIMIT
 	 */
 	uint32_t stream_reads;
-	/* worker->now at the last multi-eager message, if all eager lanes are in stream_reads */
+	/* worker->now at the last long message: in_stream() of msg/send.c */
 	uint64_t tx_long_at;
-	struct weft_promptness promptness; /* over slow_reads */
-	/* pieces from this size on go from user memory where possible */
+	struct weft_promptness promptness; /* of the peer, on slow_reads */
+	/* a lane sends pieces of at least this size from user memory, where possible */
 	size_t zcopy_from;
 	/* the protocol of each message size; NULL until there are lanes */
 	struct weft_ep_config *config;
@@ -378,10 +386,10 @@ struct weft_msg_ep {
 	void **own;             /* of modules without a field here: weft_module_own() */
 };
 
-/* A message waits: later short sends go behind it in the queue. */
+/* From now on sends need a request: they must go behind the queue, or the endpoint is down. */
 static inline void weft_tx_no_short(struct weft_msg_ep *me)
 {
-	/* With WEFT_THREAD_MULTI it is always 0: other threads read it without the lock. */
+	/* With WEFT_THREAD_MULTI short_end is always 0: threads read it without the lock. */
 	if (me->short_end)
 		me->short_end = 0;
 	me->short_locked = 0;
@@ -396,15 +404,15 @@ struct weft_msg_conf {
 	struct weft_model_conf model;
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
-	size_t unexp_memory; /* limit of `spilled` */
+	size_t unexp_memory; /* limit of weft_msg_worker.spilled, bytes */
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece;
-	size_t rndv_window; /* most bytes requested over one lane that have not come */
-	size_t rndv_limit;  /* most bytes requested by the worker that have not come */
+	size_t rndv_window; /* the largest window of a lane, bytes: struct weft_lane_load */
+	size_t rndv_limit;  /* most bytes that the worker has requested by PULL and not received */
 	uint32_t rma_max_gets;
 	bool zcopy;
-	bool atomic_device; /* only lanes execute atomics */
+	bool atomic_device; /* atomics are executed by lanes alone, never by a CPU */
 };
 
 /** The counters of messages: events, and what was received and dropped, and why. */
@@ -459,7 +467,7 @@ struct weft_msg_worker {
 	struct weft_rndv_worker *rndv;
 	struct weft_rma_worker *rma;
 	struct weft_am_worker *am;                /* NULL = no handler has been set */
-	const struct weft_module *const *modules; /* msg/state.h; NULL-terminated */
+	const struct weft_module *const *modules; /* NULL-terminated */
 	const struct weft_handler *handlers;
 	/* number of list entries that modules' before_queues(), after_queues() serve */
 	uint32_t work;
@@ -470,18 +478,18 @@ struct weft_msg_worker {
 	SLIST_HEAD(, weft_native) free_natives; /* msg/transmit.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
 	uint64_t spilled;   /* rx_spilled of all endpoints */
-	uint32_t rx_ranges; /* of all endpoints, those below the floors not counted */
+	uint32_t rx_ranges; /* sum over endpoints of rx_ranges above WEFT_RX_RANGES_FLOOR */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	bool fini;
 	struct weft_stalls stalls;
 	struct {
 		WEFT_MSG_COUNTERS(WEFT_COUNTER_FIELD)
-		uint64_t unclaimed; /* messages that no receive had taken at the end; logged then */
+		uint64_t unclaimed; /* messages that no receive had taken at worker_stop() */
 	} count;
 };
 
-#define WEFT_TX_BURST 64 /* the most requests of one queue that an endpoint serves per progress */
+#define WEFT_TX_BURST 64 /* the maximum of requests served per queue and progress call */
 
 static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 {

@@ -61,7 +61,7 @@ int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
 	return 0;
 }
 
-/* Longest zcopy message of this request on the lane; 0 = it cannot. */
+/* The longest zcopy message of this request on the lane; 0 = the lane must copy it. */
 static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
 			size_t hdr_len)
 {
@@ -74,7 +74,7 @@ static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_la
 	return l->max_zcopy;
 }
 
-/* The length from which sending user memory is faster. Rendezvous promises not to copy. */
+/* The length from which user memory is sent: rendezvous data always, unless WEFT_ZCOPY is off. */
 static size_t zcopy_from(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_RNDV)
@@ -132,7 +132,7 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 		*err = arg.err;
 		return rc < 0 ? (int)rc : 0;
 	}
-	/* A lane with short messages only. */
+	/* This lane has short messages only. */
 	rc = pack_piece(buf, sizeof(buf), &arg);
 	*err = arg.err;
 	if (rc < 0)
@@ -196,7 +196,7 @@ size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t
 
 /* ------------------------------------------------------------------ control messages */
 
-/* Messages without payload, in any order: sent now, or stored until a lane has room. */
+/* Messages without payload are sent now, or stored until a lane has room. They have no order. */
 
 struct small_arg {
 	const void *data;
@@ -405,8 +405,6 @@ bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_
 }
 
 /* ------------------------------------------------------------------ which lane */
-
-/* Choosing lanes, and counting what they have outstanding. */
 
 #define NEVER 1e30f
 #define PART_MAX (256u << 10)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/transmit.h
- * Pieces of messages and control messages onto lanes: over which lane, by which call, at which
- * length, and from which memory.
+ * Sends pieces of messages and control messages: over which lane, by which call, at which length,
+ * and from which memory.
  */
 #ifndef WEFT_MSG_TRANSMIT_H
 #define WEFT_MSG_TRANSMIT_H
@@ -39,11 +39,11 @@ int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 #define WEFT_TX_ANY_LANE (-1)
 /**
- * weft_tx_ctl() over lane @p lane, while that is up and takes messages of this length: the message
- * is valid only after earlier messages of this lane.
+ * weft_tx_ctl() over lane @p lane, for a message that is valid only after earlier messages of that
+ * lane. If that lane is down or takes no message of this length, any lane may carry it.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
-/** Send the control messages that wait, and CREDIT if it is due. @return number, without CREDIT */
+/** Send control messages that wait, and CREDIT if it is due. @return number sent, without CREDIT */
 unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
 void weft_tx_drop_ctl(struct weft_msg_ep *me);
 /** Send a message without payload on one lane. @return 0 or -EAGAIN */
@@ -51,19 +51,20 @@ int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, cons
 		     size_t length);
 /**
  * weft_tx_envelope() on the lowest-latency lane if it has room, else on any lane that has.
- * @return 0 or -EAGAIN
+ * @return 0; -EAGAIN: no lane has room, or the endpoint is not up
  */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 
 /* ------------------------------------------------------------------ load of a lane */
 
-/** @p per_byte, @p latency: nominal values. Outstanding bytes stay. */
+/** Set the nominal @p per_byte and @p latency (s), and drop measured values. l->out stays. */
 void weft_load_init(struct weft_lane_load *l, float per_byte, float latency);
 
 /**
  * The rate or the round trip has changed: set the window, at most @p max, but not less than 64 KiB
  * unless @p max is the limit.
- * @param rtt_ns  a value above l->min_rtt_ns, or 0 (unknown), raises l->min_rtt_ns by 1/1024
+ * @param rtt_ns  a value below l->min_rtt_ns replaces it; any other, or 0 (unknown), raises it by
+ *   1/1024
  */
 void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t max, uint64_t now);
 
@@ -82,16 +83,20 @@ bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_
  * use its weft_stripe_pick() (rndv/pull.c).
  *
  * A piece goes to the lane that will be done with it first. The estimate is outstanding bytes /
- * measured rate + latency, plus the time by which the lane is late already (msg/state.h). A lane
- * takes no more than its window: measured rate x (two measured round trips + twice the latency + 1
- * ms), of which the 1 ms adds at most 1 MiB. The window is at least 64 KiB, at most
- * WEFT_RNDV_WINDOW. A put or get that only one lane can do has no window but the device's.
+ * measured rate + latency, plus the time by which the lane is late already (msg/state.h).
+ *
+ * A lane takes messages while it has room. Of pulls, native reads and native writes it takes no
+ * more than its window; an idle lane takes one in any case. A remote put or get that only one lane
+ * can do has no window.
+ *
+ * The window is measured rate x (two measured round trips + twice the latency + 1 ms), of which the
+ * 1 ms adds at most 1 MiB. The window is at least 64 KiB, at most WEFT_RNDV_WINDOW.
  */
 
 /** Input of the choice of a lane. */
 struct weft_pick {
 	uint32_t lanes;    /**< lanes that may carry the piece */
-	uint32_t full;     /**< those of them without room now */
+	uint32_t full;     /**< those of `lanes` without room now */
 	enum weft_dir dir; /**< direction of the data */
 	uint64_t len;      /**< approximate length of the next piece */
 	uint64_t left;     /**< bytes left of the operation, including this piece */
@@ -115,7 +120,7 @@ static inline int weft_stripe_pick(struct weft_msg_ep *me, const struct weft_pic
 
 /**
  * The number of bytes, of @p left, to give to a lane at a time: a quarter of the lane's window, at
- * most 256 KiB, at most the lane's share by its rate, and at least rndv_min_piece.
+ * most 256 KiB, at most the lane's share by its rate. The result is never below rndv_min_piece.
  */
 uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum weft_dir dir,
 			  unsigned int lane, uint64_t left);
@@ -176,7 +181,7 @@ static inline __attribute__((always_inline)) int weft_stripe(
 
 /* ------------------------------------------------------------------ native operations */
 
-/** A native operation in progress: a put, a get, an atomic, a rendezvous' write. */
+/** A native operation in progress: a part of a put, a get or a rendezvous' write, or an atomic. */
 struct weft_native {
 	SLIST_ENTRY(weft_native) link;
 	struct weft_lane_comp comp;
@@ -195,12 +200,12 @@ void weft_native_fini(struct weft_msg_worker *mw);
 void weft_native_drop(struct weft_native *n);
 /** The lane has taken the operation, of @p length bytes at @p offset. */
 void weft_native_given(struct weft_native *n, size_t offset, size_t length);
-/** The operation has ended: count that the lane has done it, and free its state. */
+/** The operation has ended: its bytes are no longer outstanding. Frees its state. */
 void weft_native_over(struct weft_native *n, int status);
 /** The measured rate or round trip of a lane has changed: set its window, if the lane is up. */
 void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir dir);
 
-/** Count bytes that a lane writes or reads natively, for statistics of lanes. */
+/** Count a native write, or read, of @p length bytes in the statistics of its lane. */
 static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
 {
 	if (!me->ep)
