@@ -78,7 +78,7 @@ void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint3
 /* The fragments of one round. */
 struct round {
 	uint32_t lanes;
-	size_t payload;     /* of one round */
+	size_t payload;     /* bytes */
 	unsigned int zcopy; /* lanes that send from user memory */
 };
 
@@ -127,7 +127,7 @@ static void add_cpu(struct weft_curve *cv, const struct weft_model *m, const str
 			 "one CPU");
 }
 
-/* Times of the drivers' copies at both CPUs, s/byte, and of the lanes that have a wire. */
+/* Times of the drivers' copies at both CPUs, s/byte; and times on the wire, except in memory. */
 struct moved {
 	double send, recv;
 	double wire;  /* s for which the wire is busy in a round */
@@ -272,8 +272,8 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 }
 
 /*
- * The common part: an RTS announces, both ends keep a request, the receiver sends ATS. `perf_diff`
- * reduces it.
+ * Begin the curve of a rendezvous: an RTS announces, both ends keep a request, the receiver sends
+ * ATS. `perf_diff` reduces the time of the whole curve.
  */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)
@@ -600,7 +600,7 @@ static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 	return ta < tb || (!(tb < ta) && a < b);
 }
 
-/* The lowest rank of lines valid at a size, and the largest size for which these are all. */
+/* The lowest rank of lines valid at a size, and the last size before a line begins or ends. */
 struct field {
 	unsigned int rank;
 	bool any;

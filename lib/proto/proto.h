@@ -68,7 +68,8 @@ struct weft_model_lane {
 	size_t max_zcopy_hdr; /**< bytes of max_zcopy that may be the header */
 	size_t min_zcopy;     /**< shorter messages are copied */
 	unsigned int max_iov;
-	double get_bandwidth;    /**< bytes/s of native reads; 0 = as in struct weft_lane_attr */
+	/** bytes/s of native reads and writes; 0 = bandwidth, and bcopy_bw in memory */
+	double get_bandwidth;
 	size_t max_get, max_put; /**< longest native remote read and write */
 	unsigned int max_rma_iov;
 	uint64_t features; /**< WEFT_LANE_F_* */
@@ -197,12 +198,12 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/** A line valid for sizes min..max, inclusive. Rank 1 serves where no line of rank 0 is valid. */
+/** A line valid for sizes min..max, inclusive. A line is used where none of a lower rank is. */
 struct weft_env_line {
 	size_t min, max;
 	struct weft_linear f;
 	unsigned int rank;
-	unsigned int id; /**< the caller's; of equal times the first line in the array wins */
+	unsigned int id; /**< number of the caller's: lines with the same one are joined */
 };
 
 struct weft_env_range {
@@ -212,7 +213,7 @@ struct weft_env_range {
 
 /**
  * The fastest line for every size, by steps from intersection to intersection x = (c2 - c1)/(m1 -
- * m2).
+ * m2). Of equal times the first line in the array wins.
  * @param out  neighbours with the same id are joined; the last max is SIZE_MAX
  * @return number of ranges, or -ENOSPC when more than @p max_out are needed
  */
@@ -346,7 +347,7 @@ struct weft_lane_selector {
 #define WEFT_PROTO_F_RNDV (1u << 1)
 /** eager from user memory: used from zcopy_thresh on */
 #define WEFT_PROTO_F_ZCOPY (1u << 2)
-/** eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
+/** eager in several fragments: below WEFT_MULTI_EAGER_LIMIT, or a larger WEFT_RNDV_THRESH */
 #define WEFT_PROTO_F_MULTI (1u << 3)
 /** a whole message that the lane copies; contiguous ones may bypass the request */
 #define WEFT_PROTO_F_COPIED (1u << 4)
@@ -382,8 +383,8 @@ struct weft_proto {
 	int (*progress)(struct weft_request *req);
 	/**
 	 * Optional: a send ends early with @p status (a pack error in the middle, failure of the
-	 * endpoint). Remove it from the protocol's own queues, and notify the peer unless
-	 * me->failed is set. The engine completes it.
+	 * endpoint). Remove the request from the protocol's own queues, and notify the peer unless
+	 * req->me->failed is set. The engine completes the request.
 	 */
 	void (*abort)(struct weft_request *req, int status);
 	/**
@@ -434,12 +435,12 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 
 /*
  * Parts of the costs of several protocols: a control message, data in fragments, registration. Each
- * adds terms to a curve (proto/proto.h).
+ * adds terms to a curve.
  */
 
 /*
- * Costs of the protocol layer itself per piece, s. Lanes' overheads are numbers of the lanes. These
- * are estimates, of the size in UCX's model (5..60 ns); weft-perf --sweep verifies them.
+ * Costs of the protocol layer itself per piece, s, in addition to the lanes' overheads. These are
+ * estimates; weft-perf --sweep verifies them.
  */
 #define WEFT_COST_PACK 10e-9 /**< the pack callback of am_bcopy() against am_short()'s plain copy */
 #define WEFT_COST_ZCOPY 250e-9  /**< a zero-copy piece: describe the memory, complete later */
@@ -472,7 +473,11 @@ void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const 
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
-/** The rate of native reads and writes over @p lanes. In memory the initiator's CPU copies once. */
+/**
+ * The rate of native reads and writes over @p lanes, bytes/s. In memory the initiator's CPU copies
+ * once.
+ * @param[out] in_memory  at least one of the lanes is in memory
+ */
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
 /**

@@ -128,9 +128,9 @@ void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv
 }
 
 /*
- * Which protocol for which message. Every protocol of the table computes its time for an operation
- * and a buffer type. The lower envelope of all of them, within the bounds of the thresholds, is the
- * array in which a send searches.
+ * Every protocol of the table computes its time for an operation and a buffer type. The lower
+ * envelope of all of them, within the bounds of the thresholds, is the array in which a send
+ * searches.
  */
 
 /* ------------------------------------------------------------------ lane selectors */

@@ -30,9 +30,9 @@
 enum weft_thresh_rule {
 	WEFT_THRESH_CROSSING, /**< num > 0, den > 0: the lines meet at num/den */
 	WEFT_THRESH_ALWAYS,   /**< num <= 0, den >= 0: rendezvous is cheaper at every size */
-	/** the lines never meet, or rendezvous wins only below the crossing */
+	/** rendezvous wins at no size, or only below the crossing */
 	WEFT_THRESH_FALLBACK,
-	/** another rule's threshold would be above what multi-eager may carry */
+	/** another rule's threshold would be above the cap, so the cap is the threshold */
 	WEFT_THRESH_CAPPED,
 	WEFT_THRESH_FIXED, /**< the threshold is configured */
 };
@@ -53,7 +53,7 @@ struct weft_thresh_in {
 	double perf_diff; /**< percent, 0 <= .. < 100 */
 	size_t fixed;     /**< a configured threshold, SIZE_MAX = never; only with has_fixed */
 	bool has_fixed;
-	size_t cap; /**< multi-eager carries less than this; SIZE_MAX = no cap */
+	size_t cap; /**< bytes: eager messages are shorter; SIZE_MAX = no cap */
 };
 
 struct weft_thresh {
@@ -91,7 +91,8 @@ struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
  * The threshold of lanes and settings as an endpoint uses it: sets by weft_lanes_sum(), cap and
  * fixed value from the settings.
  * @param eager, rndv  lane masks, not empty
- * @param single       largest eager message in one fragment: the cap when there is no multi-eager
+ * @param single       bytes of the largest eager message in one fragment; without multi-eager the
+ *   cap is one byte more
  */
 void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
 		       size_t single, struct weft_thresh *out);
@@ -132,7 +133,7 @@ struct weft_proto_bounds {
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
-/** Does the protocol implement the key's operation with the key's type of buffer? */
+/** Does the protocol implement the key's operation and buffer type, without what the key lacks? */
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {

@@ -34,8 +34,9 @@ enum weft_claim_held {
 	WEFT_HELD_FREE, /* no owner is known */
 	/* bound without a listener: a claim that begins, or an unrelated socket */
 	WEFT_HELD_SILENT,
-	WEFT_HELD_UNTRUSTED, /* a user that is neither root nor this user has the name */
-	WEFT_HELD,           /* a process that is alive has the name */
+	WEFT_HELD_UNTRUSTED, /* its user is unknown, or neither root nor this process's user */
+	/* its process is alive, or in another container, where its state is not visible */
+	WEFT_HELD,
 	WEFT_HELD_ENDING,    /* its process is ending: the kernel closes its files */
 	WEFT_HELD_INHERITED, /* its process has ended, and another one has the descriptor */
 };
@@ -50,8 +51,8 @@ static int claim_socket(void)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * Connections to the socket are never accepted: passed descriptors would stay open until
-	 * the socket is closed.
+	 * Connections to the socket are never accepted. Descriptors passed on them would stay open
+	 * until the socket is closed, so the socket refuses them.
 	 */
 	weft_socket_refuse_fds(fd);
 	return fd;
@@ -76,7 +77,7 @@ static void read_name(struct weft_claim_owner *owner)
 	weft_text_copy(owner->name, sizeof(owner->name), comm, n);
 }
 
-/* Of a thread: fields 3, 9 and 31 of proc(5)'s stat. */
+/* Fields 3, 9 and 31 of a thread's stat file: see proc(5). */
 struct thread {
 	char state;
 	unsigned int flags;
@@ -114,7 +115,7 @@ static bool has_ended(const struct thread *t)
 	return t->state == 'Z' || t->state == 'X';
 }
 
-/* In exit(), or about to be killed. */
+/* Is the thread in exit(), or is a SIGKILL pending for it? */
 static bool is_ending(const struct thread *t)
 {
 	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
@@ -163,7 +164,7 @@ struct wanted {
 	const struct sockaddr_un *un;
 	socklen_t len;
 	bool listens;
-	unsigned int uid; /* of its creator */
+	unsigned int uid; /* user that created the socket that was found */
 	bool found;
 };
 
@@ -249,7 +250,7 @@ static enum weft_claim_held claim_look(const struct sockaddr_un *un, socklen_t l
 	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
 	rc = query_owner(un, len, owner);
 	if (rc == -EAGAIN || rc == -ECONNREFUSED) {
-		/* -EAGAIN: the socket listens, with a full backlog. -ECONNREFUSED: it does not. */
+		/* -EAGAIN: the socket's backlog is full. -ECONNREFUSED: it does not listen. */
 		w.listens = rc == -EAGAIN;
 		find_socket(&w);
 		owner->uid = w.uid;
@@ -285,9 +286,15 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
  * never accepted, and keeps its place in the backlog.
  */
 #define QUEUE 4096
-/* The kernel may take a second for each packet socket of an ending owner, and frees names last. */
+/*
+ * The most waits of WAIT_NS for an owner that is ending. The kernel may take a second for each of
+ * its packet sockets, and frees names last.
+ */
 #define ENDING_TRIES 200
-/* Tries while an owner is between bind() and listen(), or changes between two checks. */
+/*
+ * The most waits of WAIT_NS for an owner that is between bind() and listen(), that changes between
+ * two checks, or whose process has ended while another one has the descriptor.
+ */
 #define OTHER_TRIES 20
 #define WAIT_NS 50000000
 #define FDS_MAX 65536
@@ -347,7 +354,7 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
-/* A process that does not listen, or is not trusted, has no claim. */
+/* An owner that is unknown, does not listen or is not trusted has no claim. */
 static bool is_claim(enum weft_claim_held held)
 {
 	return held != WEFT_HELD_UNTRUSTED && held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT;
@@ -470,7 +477,7 @@ void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const 
 
 /* ---- the names of a device ------------------------------------------------------------------ */
 
-#define MEMIF_SOCKET "/run/memif.sock" /* the PMD's own */
+#define MEMIF_SOCKET "/run/memif.sock" /* the PMD's default */
 
 unsigned int weft_claim_receive_queues(unsigned int if_index)
 {

@@ -16,7 +16,8 @@
  *
  *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp has the queues that it
  *                            was given; net_af_packet receives from all, so it claims all
- *   weft/pci/ADDRESS         a device, with its bus and name as in DPDK
+ *   weft/BUS/NAME            a device that is not virtual, by its bus and name in DPDK:
+ *                            weft/pci/0000:3b:02.0
  *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
  *   weft/vdev/NAME/HASH      another virtual device that WEFT_PORTS chose; the hash is of its
  *                            arguments
@@ -30,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Longest name, with its zero byte, that fits a socket address. */
+/** Bytes of the longest name, with its zero byte. */
 #define WEFT_CLAIM_NAME 96
 
 /** The uid of no user, so not root's either. */
@@ -45,8 +46,8 @@ struct weft_claim_owner {
 
 /**
  * Hold @p name until the descriptor is closed. The call waits for an owner that is ending, for up
- * to 10 s. It waits for up to 1 s for an owner that does not listen, or that has ended and left the
- * descriptor to another process.
+ * to 10 s. It waits for up to 1 s for an owner that does not listen or is not found, or that has
+ * ended and left the descriptor to another process.
  * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: the name is bound, but the socket
  * does not listen, or its owner is unknown or not trusted; another negative errno: nothing can be
  * claimed here
@@ -78,7 +79,7 @@ void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const 
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/** Queues of an interface that are claimed at most. */
+/** The most queues of one interface that a process claims. */
 #define WEFT_CLAIM_QUEUES 256u
 
 /** A device as the EAL names it. */
@@ -93,7 +94,8 @@ struct weft_device_claim {
 	int *fds; /**< descriptors that hold the names; from malloc() */
 	unsigned int num;
 	struct weft_claim_owner owner; /**< owner of the name that could not be claimed */
-	char what[160];                /**< the last name: "queue 2 of kernel interface eth1" */
+	/** text for the name that was tried last: "queue 2 of kernel interface eth1" */
+	char what[160];
 };
 
 /**
@@ -112,7 +114,7 @@ bool weft_device_arg(const char *args, const char *key, char *buf, size_t size);
  * Hold all names of a device.
  *
  * @param claim  weft_claim() or weft_claim_now()
- * @return 0, also for a virtual device without names, which no other process could have; else as
+ * @return 0, also for a virtual device without a name here, of which nothing is held; else as
  * @p claim, -ENODEV (the kernel interface does not exist) or -ENOMEM, and nothing is held
  */
 int weft_device_claim(const struct weft_device *d,

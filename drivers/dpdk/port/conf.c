@@ -31,7 +31,7 @@
  * decide. Only this file has that knowledge.
  */
 
-/* An Ethernet frame of MTU 9000: the default of a memory port. */
+/* Bytes of an Ethernet frame of MTU 9000, the default of a memory port. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
 #define MTU_LEAST 1280u /* least IP MTU of a lane, in bytes */
 
@@ -120,7 +120,7 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "
 			"bsize=9216 carries MTU 9000), the same at both ends";
 	l->rx_depth = l->tx_depth = (uint16_t)(1u << RTE_MIN(rsize, 14ul));
-	/* With zero-copy descriptors can name this process's hugepages only. */
+	/* The descriptors of a zero-copy client refer to its own hugepages only. */
 	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
 	l->copies_tx = l->rx_own = !l->no_extbuf;
 	l->no_chains = WEFT_MEMIF_SPLITS_CHAINS;
@@ -166,7 +166,7 @@ static int kernel_limits(struct weft_port_dev *d)
 	l->frame_hint =
 		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
 		"ends";
-	/* A veth refuses a frame too long for its other end, and the ring stops for ever. */
+	/* A veth refuses a frame too long for its other end: net_af_packet's ring then stops. */
 	peer = weft_veth_peer_mtu(l->if_index);
 	if (peer && peer < mtu) {
 		l->frame_max = peer + weft_port_l2(d->vlan);
@@ -219,9 +219,9 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 
 /*
- * A frame, the kernel's headroom and its struct skb_shared_info share a page: 3506 on a veth, 3498
- * on mlx5. With more, drivers refuse to attach the program. Then the PMD's queue is not set up, and
- * the PMD cannot be closed safely.
+ * A frame, the kernel's headroom and its struct skb_shared_info share a page. So the largest MTU is
+ * 3506 on a veth, 3498 on mlx5. With a larger one, drivers refuse to attach the XDP program. Then
+ * the PMD's queue is not set up, and the PMD cannot be closed safely.
  */
 #define XDP_MTU_MAX 3506u
 
@@ -242,11 +242,11 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 		l->frame_hint = "this port's buffers are a page each, with headers";
 	}
 	l->frame_default = l->frame_max;
-	l->data_room = l->object_max; /* all that fits the object */
+	l->data_room = l->object_max; /* weft_port_pool_room() cuts it to the object */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
 	l->rx_own = true; /* the kernel can write to them, but it can write anywhere */
-	l->guess = true;  /* as in packet_limits() */
+	l->guess = true;  /* the PMD reports 10 Gb/s, whatever the interface is */
 	l->latency = 5e-6;
 	return 0;
 }
@@ -256,8 +256,8 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 /*
  * PMDs add to the frame: FCS (4), two tags (8), virtio's header (12). They refuse a smaller buffer,
  * or split frames. Some NICs use whole KiB of a buffer, some a power of two; no capability reports
- * which. The default suits all with units of up to 1 KiB; since no MTU is below 1280, it is never
- * less than the usual 2048.
+ * which. RX_UNIT suits all NICs with units of up to 1 KiB. Since no MTU is below 1280, a buffer has
+ * at least the usual 2048 bytes.
  */
 #define RX_EXTRA 32u
 #define RX_UNIT 1024u
@@ -494,8 +494,8 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 }
 
 /*
- * After the queues are set up: some PMDs check the pools of their queues here, and before that
- * these are the pools of the port's previous opening.
+ * Set the MTU after the queues: some PMDs check the pools of their queues in this call, and before
+ * the setup of the queues these are the pools of the port's previous opening.
  */
 static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		   size_t why_len)
@@ -506,7 +506,7 @@ static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char
 	if (!d->limits.set_mtu)
 		return 0;
 	rc = rte_eth_dev_set_mtu(d->port_id, mtu);
-	/* A lane must know that its frames pass; a program that forwards frames counts losses. */
+	/* A lane requires that its frames pass; a program that forwards frames counts losses. */
 	if (rc == -ENOTSUP && (mtu <= RTE_ETHER_MTU || o->pool))
 		rc = 0;
 	if (rc)
@@ -587,7 +587,10 @@ static bool find_rx_depth(struct weft_port_dev *d)
 	return true;
 }
 
-/* @return entries of the shortest send ring; 0: not reported (Intel's, mlx5, netvsc, hns3 do) */
+/*
+ * @return entries of the shortest send ring; 0: the PMD does not report them. The PMDs of Intel's
+ * NICs, mlx5, netvsc and hns3 report them.
+ */
 static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 {
 	struct rte_eth_txq_info info;

@@ -15,7 +15,10 @@ struct weft_port_opts;
  * @p why
  */
 int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
-/** Bytes of a receive buffer, without headroom, that hold a whole frame of this port. */
+/**
+ * Bytes of a receive buffer, without headroom, for a whole frame of this port. A frame that is
+ * longer than any buffer of the NIC is split nevertheless.
+ */
 uint32_t weft_port_rx_room(const struct weft_port_dev *d);
 /** Can a frame need more than one buffer of @p room bytes, by the PMDs' calculations? */
 bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
@@ -27,8 +30,8 @@ int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts 
 int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			size_t why_len);
 /**
- * Right after the start of a port whose MTU is set: store the rings' real depth in @p d->limits, as
- * far as the PMD or the buffers taken show it.
+ * Store the rings' real depth in @p d->limits, as far as the PMD or the buffers that it has taken
+ * show it. Call it right after the port's start. Without limits.set_mtu it does nothing.
  */
 void weft_port_find_depth(struct weft_port_dev *d);
 /** Let frames of p->vlan pass. @return 0 or an error with @p why */

@@ -129,7 +129,7 @@ void weft_eal_dead_remove(const char *base)
 
 /* ---- the folder of the sockets -------------------------------------------------------------- */
 
-/* As in rte_eal_init(): BASE/dpdk, and a folder for each prefix in it. */
+/* Can the EAL create BASE/dpdk, and a folder for its prefix in it, as rte_eal_init() does? */
 static bool is_usable(const char *base)
 {
 	char path[512];
@@ -194,7 +194,7 @@ static enum weft_eal_folder folder_now(char *own, size_t size, const char **base
 
 /* ---- the start ------------------------------------------------------------------------------ */
 
-/* With fewer bytes in free hugepages, a pool of two lanes may fail half way. */
+/* Bytes of free hugepages, below which the pools of two lanes may not fit. */
 #define HUGE_BYTES_MIN (96ull << 20)
 
 /* Address space with --no-huge; memory is used only when it is touched. */
@@ -610,7 +610,10 @@ static int eal_run(const struct command *c, int count, char *const *words, char 
 	return explain_error(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
-/* A secondary process's EAL (dpdk-dumpcap) would not find another folder. */
+/*
+ * With --proc-type the EAL's default folder stays: a secondary process (dpdk-dumpcap) would not
+ * find another one.
+ */
 static void choose_folder(struct command *c, char *own, size_t size, int count, char *const *words)
 {
 	enum weft_eal_folder which;
@@ -628,7 +631,7 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 	weft_eal_dead_remove(base);
 }
 
-/* Without this driver, which Debian has in a package of its own, each pool lacks "memory". */
+/* Without this driver, which Debian has in a package of its own, pools fail as if for memory. */
 static int pools_found(char *why, size_t why_len)
 {
 	const char *driver = rte_mbuf_best_mempool_ops();

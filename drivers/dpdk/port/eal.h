@@ -8,7 +8,7 @@
  * line), these arguments are added unless given otherwise:
  * - hugepages if they are available, `--no-huge` if not, and the note states which;
  * - no shared files (`--in-memory` or `--no-shconf`): several processes of a host do not conflict,
- *   and a killed one leaves nothing behind; with WEFT_DUMPCAP files are shared;
+ *   and a killed one leaves nothing behind; with WEFT_DUMPCAP and hugepages, files are shared;
  * - quiet logs: errors only.
  *
  * Needs DPDK and libc only, so that programs can compile it in.
@@ -25,7 +25,8 @@
 struct weft_eal_conf {
 	/** WEFT_PORTS: devices for this process (port/pick.h); NULL or "" = all */
 	const char *ports;
-	bool dumpcap; /**< WEFT_DUMPCAP: share files, so that secondary processes can attach */
+	/** WEFT_DUMPCAP: with hugepages, share files, so that secondary processes can attach */
+	bool dumpcap;
 };
 
 /** Has this process started the EAL? */
@@ -35,10 +36,10 @@ bool weft_eal_is_up(void);
  * Start the EAL from a string of arguments, or accept a running one.
  *
  * @param args      as on a command line: blanks separate, quotes and backslash protect; NULL = none
- * @param[out] note the result, for the log ("EAL started: hugepages"); "" if nothing was done
+ * @param[out] note the result, for the log ("EAL started with hugepages"); "" if nothing was done
  * @param[out] why  a sentence on error
  * @return 0; -EINVAL malformed or unknown arguments; -ENOENT no driver of DPDK's for pools of
- *   buffers; or the error of weft_pick() or of the EAL
+ *   buffers; or the error of weft_pick(), of weft_memif_dead_remove() or of the EAL
  */
 int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
 		   char *why, size_t why_len);
@@ -60,11 +61,12 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 int weft_eal_split_args(int *argc, char ***argv, char ***eal_words);
 
 /**
- * Split a string as a shell does, without expansion: blanks separate, '...' and "..." protect,
- * backslash protects one character outside '...'.
+ * Split a string as a shell does, without expansion: blanks separate, '...' and "..." protect. A
+ * backslash protects one character outside quotes, and inside "..." a double quote or a backslash.
  *
  * @param[out] words  NULL-terminated; free() frees all of it at once
- * @return number of words, -EINVAL (an open quote; @p words NULL) or -ENOMEM
+ * @return number of words, -EINVAL (an open quote, or a backslash at the end) or -ENOMEM; on error
+ *   @p words is NULL
  */
 int weft_eal_words(const char *text, char ***words);
 
@@ -73,8 +75,8 @@ int weft_eal_words(const char *text, char ***words);
 /*
  * The folder of the EAL's sockets. It is /var/run/dpdk; for users other than root
  * $XDG_RUNTIME_DIR/dpdk, or, without that variable (batch jobs, su), /tmp/dpdk, which belongs to
- * the first user that creates it. If the EAL can't write there, it does not start. It would use a
- * /tmp/dpdk that others can write to. In both cases the EAL gets a folder of this user.
+ * the first user that creates it. The EAL does not start if it can't write there, and it accepts a
+ * /tmp/dpdk that other users can write to. In both cases Weft gives it a folder of this user.
  */
 
 #define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"

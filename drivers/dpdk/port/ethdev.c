@@ -762,7 +762,7 @@ static int passing_start(const struct weft_port_dev *d, char *why, size_t why_le
 	if (rc)
 		return weft_port_fail(rc, why, why_len, "port %u (%s) does not start (%s)",
 				      d->port_id, d->name, rte_strerror(-rc));
-	/* Ports with two ends have no filter to open. */
+	/* A PMD without promiscuous mode has no filter to open. */
 	rc = rte_eth_promiscuous_enable(d->port_id);
 	if (rc && rc != -ENOTSUP)
 		return weft_port_fail(rc, why, why_len,

@@ -4,11 +4,11 @@
  * A frame port (frame/frame_port.h) over one queue pair of a DPDK ethdev port.
  *
  * The capabilities of a port are queried from the port: offloads, MTU, queue counts, ring depths.
- * Limits of virtual ports that no capability reports (memif's real frame limit, af_packet's sleep)
- * are in one table, port/conf.c.
+ * Limits of virtual ports that no capability reports, as memif's longest frame, are in one table,
+ * port/conf.c.
  *
- * Threads: list, open and close take weft_port_lock (port/ports.h). An open port belongs to one
- * thread.
+ * Threads: list, open and close take weft_port_lock (port/ports.h). An open queue pair belongs to
+ * one thread.
  */
 #ifndef WEFT_PORT_ETHDEV_H
 #define WEFT_PORT_ETHDEV_H
@@ -25,7 +25,8 @@ struct weft_lane_resource;
 /** WEFT_RX_INTR: are RX interrupts requested? */
 enum weft_rx_intr {
 	WEFT_RX_INTR_AUTO, /**< for PMDs that are known to poll at the same speed with them */
-	WEFT_RX_INTR_YES,  /**< for any PMD */
+	/** for any PMD, except memif, net_ring, net_af_packet and net_af_xdp */
+	WEFT_RX_INTR_YES,
 	WEFT_RX_INTR_NO,
 };
 
@@ -37,7 +38,7 @@ struct weft_port_opts {
 	uint16_t mtu;
 	/** Frames carry the tag of this VLAN: a frame is MTU + 18 bytes; 0 = none. */
 	uint16_t vlan;
-	/** No UDP: nothing to steer or to hash by, so the port has one queue pair only. */
+	/** Frames have no UDP to steer or to hash by: options with several queues are refused. */
 	bool raw_ethertype;
 	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
@@ -70,9 +71,9 @@ struct weft_port_opts {
  * @param opts      never NULL
  * @param[out] port freed by (*port)->ops->close()
  * @param[out] why  on error a sentence that names the port and the remedy
- * @return 0; -ENODEV no such port; -EBUSY every queue pair has a worker, another user has the port,
- * or it was removed; -EINVAL options that the port, or its other workers, can't have; -ENOMEM; or
- * the PMD's error
+ * @return 0; -ENODEV no such port, or it was removed; -EADDRINUSE another process has it; -EBUSY
+ * every queue pair has a worker, or the port was lost while it was open; -EINVAL options that the
+ * port, or its other workers, can't have; -ENOMEM; or the PMD's error
  */
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
@@ -88,7 +89,7 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 
 /** The limits of a port. */
 struct weft_passing_limits {
-	uint16_t mtu;  /**< bytes; lanes' default */
+	uint16_t mtu;  /**< bytes: the one requested, at least 1280; or the port's default */
 	uint16_t room; /**< data room of its buffers for the MTU requested, headroom included */
 };
 

@@ -180,7 +180,7 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
 
 	if (d->limits.kernel_link)
 		return WEFT_LANE_LINK_HOST;
-	/* Memory ports: their link only depends on the other process. */
+	/* The link of a virtual device depends on the process at its other end. */
 	if (d->limits.no_link || (bus && !strcmp(rte_bus_name(bus), "vdev")))
 		return WEFT_LANE_LINK_PEER;
 	return WEFT_LANE_LINK_NIC;

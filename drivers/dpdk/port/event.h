@@ -17,9 +17,12 @@
 /** Receive a port's events from any thread that raises them. */
 void weft_port_events_on(struct weft_port_dev *d);
 void weft_port_events_off(struct weft_port_dev *d);
-/** Request the interrupts that the port offers. */
+/** Request interrupts for link changes and removal, if the port is a NIC that has them. */
 void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
-/** Before the port is opened: reset it if it requires that. @return 0, or an error with @p why */
+/**
+ * Before the port is opened: reset it if it has requested that.
+ * @return 0; -ENODEV: it was removed; or the error of the reset; with @p why
+ */
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 /** The owner of @p p begins to poll: only changes from the present state are events for it. */
 void weft_port_events_begin(struct weft_port *p);
@@ -31,7 +34,7 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /**
  * Bandwidth of the port by the link's present speed. The call sets WEFT_FRAME_PORT_GUESS in
  * @p flags if the speed is unknown or without meaning, and clears it otherwise.
- * @return bytes/s; 0 = the port has no link that could have a speed
+ * @return bytes/s, 1.25e9 for an unknown speed; 0 = the port has no link that could have a speed
  */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
 /** As in frame/frame_port.h. */
@@ -59,9 +62,12 @@ void weft_port_events_release(uint16_t id);
 
 /** Does the port's PMD rely on DPDK timers? */
 bool weft_port_needs_timers(const struct weft_port_dev *d);
-/** rte_eth_dev_start(); from then on the port's timers run. @return its result */
+/**
+ * Start the port in the thread that runs its timers. Without that thread, or an lcore for it, the
+ * port starts with a warning, and no timers run. @return the result of rte_eth_dev_start()
+ */
 int weft_port_timers_start(struct weft_port_dev *d);
-/** After the port was stopped. */
+/** Run the port's timers no longer. The port was stopped. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
 #endif /* WEFT_PORT_EVENT_H */

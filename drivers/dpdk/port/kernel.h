@@ -26,16 +26,19 @@ int weft_packet_socket_find(unsigned int if_index, unsigned int k);
 uint32_t weft_packet_socket_lost(int sock);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);
-/** @return the number of frames that the PMD takes without sleeping */
+/**
+ * @return how many of the first frames the PMD takes without sleeping; they count as sent from then
+ * on
+ */
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
 /** Send the frames that the kernel has left in the ring. */
 void weft_packet_socket_kick(struct weft_port *p);
 /** The owner is about to sleep: as arm() of frame/frame_port.h. */
 int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 
-/** Before rte_eth_rx_queue_setup(), which creates the queue's socket. */
+/** Note the AF_XDP sockets that exist before rte_eth_rx_queue_setup() creates the queue's. */
 void weft_xdp_before(const struct weft_port_dev *d);
-/** After rte_eth_rx_queue_setup(). */
+/** Find the queue's socket after rte_eth_rx_queue_setup(): d->xdp_socks[queue]. */
 void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
 /** As arm() of frame/frame_port.h. */
 int weft_xdp_arm(const struct weft_port *p);

@@ -32,7 +32,7 @@ enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 /** 0 (or -1 where stated) = not given: the configuration, or the port, decides. Host byte order. */
 struct weft_lane_opts {
 	uint32_t ip; /**< own IPv4 address */
-	bool six;    /**< instead an IPv6 address: ip6; those of gw6 and neigh are, too */
+	bool six;    /**< the addresses are IPv6: ip6, gw6 and those of neigh */
 	uint8_t ip6[16];
 	uint8_t gw6[16]; /**< 0 = none */
 	/** gateway; needs ip. If it is outside the network of ip, it still is on the link, as in

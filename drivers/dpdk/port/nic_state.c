@@ -253,7 +253,7 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 	return true;
 }
 
-/* Also without a driver: virtio's PMD takes such devices. */
+/* A device without a driver may be a port, too: virtio's PMD takes such devices. */
 static bool may_be_port(const struct weft_nic_env *env, const char *address)
 {
 	char driver[64];
@@ -270,7 +270,7 @@ bool weft_nic_any(const struct weft_nic_env *env)
 	bool found = false;
 	DIR *dir;
 
-	/* Hyper-V's NICs, functions of mlx5, and buses of some boards. */
+	/* NICs of Hyper-V, functions of mlx5, and buses of some boards are no PCI devices. */
 	if (first_match(name, sizeof(name), "%s/bus/vmbus/drivers/uio_hv_generic/*-*", env->sys) ||
 	    first_match(name, sizeof(name), "%s/bus/auxiliary/devices/mlx5_core.sf.*", env->sys) ||
 	    first_match(name, sizeof(name), "%s/bus/fsl-mc/devices/*", env->sys) ||
@@ -363,7 +363,7 @@ static bool is_port(const char *address)
 
 #define CAP_NET_RAW_BIT 13
 
-/* Sockets of net_af_packet and net_af_xdp need it; root has it, unless a container took it. */
+/* Sockets of net_af_packet and net_af_xdp need CAP_NET_RAW. Root of a container may lack it. */
 static bool have_net_raw(void)
 {
 	unsigned long long caps = 0;
@@ -420,7 +420,7 @@ static unsigned int explain_bound(const struct weft_nic_env *env,
 	return n;
 }
 
-/* @param[out] named a NIC was named. @return the number of named NICs that are no ports */
+/* @param[out] named  -a or -b names a NIC. @return the number of NICs of -a that are no ports */
 static unsigned int explain_named(const struct weft_nic_env *env,
 				  void (*report)(const char *sentence), bool *named)
 {

@@ -37,7 +37,7 @@ bool weft_nic_address(const char *text, char address[16]);
 bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char *why,
 		      size_t why_len);
 
-/** Is a NIC bound to a driver that only DPDK uses, so that it should be a port? */
+/** Is a NIC bound to a driver for user space (vfio-pci, uio), so that it should be a port? */
 bool weft_nic_is_bound(const struct weft_nic_env *env, const char *address);
 
 /**
@@ -53,8 +53,9 @@ bool weft_nic_any(const struct weft_nic_env *env);
 void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, size_t why_len);
 
 /**
- * Report why requested NICs are no ports: those in the EAL's arguments (-a), or, if they name none,
- * those that are bound to DPDK's drivers. The EAL is up. The callback gets a sentence for each.
+ * Report why requested NICs are no ports: those in the EAL's arguments (-a). If the arguments name
+ * none (-a, -b), report on those that are bound to DPDK's drivers. The EAL is up. The callback gets
+ * a sentence for each.
  * @return their number
  */
 unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(const char *sentence));

@@ -199,7 +199,7 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	char iface[32], path[PATH_MAX], full[32];
 	struct candidate *c;
 
-	/* In the kernel's form. */
+	/* A PCI address gets the kernel's form, with the domain 0000. */
 	snprintf(full, sizeof(full), "0000:%.12s", device);
 	if (!vdev && len == 7 && device[2] == ':')
 		c = add_candidate(f, full, 12);
@@ -255,7 +255,10 @@ static void find_cores(struct cores *mine)
 	}
 }
 
-/* @return their number, at most PICK_MAX, in the same order for all processes; or -ENOMEM */
+/*
+ * List the candidates, in the same order for all processes.
+ * @return the number of candidates, at most PICK_MAX; or -ENOMEM
+ */
 static int candidates_find(const char *sys, int count, char *const *words, struct candidate **list)
 {
 	struct finder f = {.sys = sys};
@@ -336,7 +339,7 @@ struct picking {
 	size_t note_len, why_len;
 };
 
-/* The domain may be omitted if it is 0. */
+/* A pattern may omit the domain of a PCI address if the domain is 0. */
 static bool pattern_fits(const char *pattern, const struct candidate *c)
 {
 	return fnmatch(pattern, c->name, 0) == 0 ||
@@ -488,7 +491,7 @@ static int pick_one(struct picking *g, const char *pattern)
 	if (n == 0)
 		return nothing_matches(g, pattern);
 	rc = try_all(g, order, n, weft_claim_now, &dc, &chosen, &busy);
-	/* An owner may just be ending. */
+	/* Try again, and wait for owners that are ending. */
 	if (rc)
 		rc = try_all(g, order, n, weft_claim, &dc, &chosen, &busy);
 	if (kind_of(rc) == BUSY)

@@ -8,10 +8,10 @@
  * until the process ends or its EAL fails to start. Of all devices that match, the EAL gets only
  * this one. So the processes of a host may have the same environment, and get a port each.
  *
- * Candidates are the devices among the EAL's words (--vdev, -a). If there is no -a, PCI network
- * devices with a driver that DPDK can use are candidates, too. Devices near the processors on which
- * the process may run come first. Processes of one job begin at different devices, by their local
- * rank, so that they do not all request the first.
+ * Candidates are the devices among the EAL's words (--vdev, -a). Without -a and --no-pci, PCI
+ * network devices with a driver that DPDK can use are candidates, too. Devices near the processors
+ * on which the process may run come first. Processes of one job begin at different devices, by
+ * their local rank, so that they do not all request the first.
  *
  * Needs libc only, so that programs can compile it in.
  */

@@ -49,7 +49,7 @@ struct weft_port_limits {
 	const char *frame_hint;
 	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
 	uint32_t object_max; /**< largest mempool object; 0 = any */
-	uint32_t buf_unit;   /**< NICs use a multiple of N bytes of a buffer; 0 = a power of two */
+	uint32_t buf_unit;   /**< NICs use a multiple of it of a buffer; 0 = a power of two */
 	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
 	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;   /**< frames; 0 = as configured */
@@ -93,8 +93,8 @@ enum weft_port_tx_done {
 struct weft_port_zcopy {
 	enum weft_port_tx_done done;
 	enum weft_dma_reach reach;
-	bool by_page;     /**< a segment does not cross a page */
-	uint16_t tx_ring; /**< descriptors */
+	bool by_page;     /**< a segment must not cross a page */
+	uint16_t tx_ring; /**< descriptors of a send ring */
 };
 
 struct weft_port;
@@ -162,7 +162,7 @@ struct weft_port_dev {
 	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise RX interrupts */
 	char no_intr[300]; /* the reason why there are no RX interrupts */
 	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
-	int *claims;       /* port/ports.c */
+	int *claims;       /* port/ports.c: descriptors that hold the names of its devices */
 	unsigned int num_claims;
 	char claim_note[384];       /* for `warning` */
 	_Atomic uint32_t *life;     /* port/event.c */
@@ -188,8 +188,9 @@ struct weft_port {
 	uint32_t life_seen;          /* *dev->life at the last look() of the owner */
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
-	/* Packet socket only: see port/kernel.c. */
-	bool tail;           /* frames may wait in the ring for another send() */
+	/* Packet socket: see port/kernel.c. */
+	/* frames may wait in the ring for another send(); in port_kick(): for reclaiming */
+	bool tail;
 	uint32_t sock_used;  /* bytes charged to the socket */
 	uint32_t sock_limit; /* bytes: largest sock_used */
 	uint32_t unproven;   /* frames given since the kernel is known to have taken all */
@@ -202,8 +203,8 @@ struct weft_port {
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
 	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
-	uint16_t vlan;  /* in the NIC's filter; 0 = none */
-	bool cleanup;   /* rte_eth_tx_done_cleanup() is supported */
+	uint16_t vlan;  /* VLAN of its frames; 0 = none */
+	bool cleanup;   /* false: rte_eth_tx_done_cleanup() is not supported */
 	bool farewells; /* frame/farewell.c: a helper sends them */
 	int groups;     /* with IPv6: the socket by which a kernel receives its groups; -1 = none */
 };
@@ -221,7 +222,7 @@ static inline bool weft_port_has_ended(const struct weft_port_dev *d)
 	       (atomic_load_explicit(d->life, memory_order_relaxed) & WEFT_PORT_ENDED) != 0;
 }
 
-/** Bytes of L2 header of this port's frames. */
+/** Bytes of a frame's L2 header, with or without a VLAN tag. */
 static inline uint32_t weft_port_l2(bool vlan)
 {
 	return RTE_ETHER_HDR_LEN + (vlan ? RTE_VLAN_HLEN : 0u);

@@ -281,7 +281,10 @@ static bool is_open_with(int claim)
 	return false;
 }
 
-/* This process chose the port when the EAL started. @return another descriptor of the claim */
+/*
+ * Has this process chosen the port when the EAL started? @return another descriptor of the claim;
+ * -1: it has not, or a port is open with the claim
+ */
 static int take_own(const char *name, const struct weft_claim_owner *owner)
 {
 	int fd = owner->pid == getpid() ? weft_claim_find(name) : -1;
@@ -477,7 +480,7 @@ static bool is_from_outside(const char *path, uid_t uid)
 	return stat(folder, &st) == 0 && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Frames go to the listener, which must be root's or this user's. */
+/* The listener gets the frames: it must be of root, of this user, or from outside the container. */
 static bool is_trusted(const char *path, int fd)
 {
 	struct ucred cred;

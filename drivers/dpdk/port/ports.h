@@ -21,7 +21,11 @@
  */
 int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg);
 
-/** Reserve the devices of the port for this process. @return 0, or an error with @p why */
+/**
+ * Reserve the devices of the port for this process.
+ * @return 0, also if they cannot be reserved: then d->shared is set; -EADDRINUSE: another process
+ * has one; or -ENOMEM; with @p why
+ */
 int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_unclaim(struct weft_port_dev *d);
 
@@ -46,7 +50,7 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
 
 /*
  * A port of weft-switch (doc/switch.md): found by a well-known socket, requested by one call, and
- * kept until the process ends; a forked child has none. memif/ opens it.
+ * kept until the process ends; a forked child has none. drivers/dpdk/memif opens it.
  */
 
 #define WEFT_SWITCH_RESOURCE "switch"
@@ -59,7 +63,7 @@ struct weft_switch_place {
 	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
 	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
 	bool uplink;            /**< frames leave the host */
-	bool farewells;         /**< it forwards farewells when the process has ended */
+	bool farewells;         /**< the switch forwards farewells of a process that has ended */
 	/* The memif connection: */
 	uint32_t id, bsize;
 	uint8_t log2_ring, mac[6];
@@ -69,7 +73,7 @@ struct weft_switch_place {
 /**
  * Find the socket of a switch.
  * @param conf  WEFT_SWITCH: "auto", "off", or a path
- * @return its socket, if one exists or a path was given; NULL
+ * @return the path of its socket, if that exists or @p conf is a path; NULL: "off", or no switch
  */
 const char *weft_switch_socket(const char *conf);
 
@@ -87,8 +91,8 @@ const struct weft_switch_place *weft_switch_place(void);
 /*
  * The answer of weft-switch to a process that requests a port. The process connects to the
  * well-known socket (SOCK_SEQPACKET) and gets one grant. It owns the port as long as it keeps that
- * connection, or the memif connection that it then makes. A port without a memif connection for 5 s
- * may go to another process.
+ * connection, or the memif connection that it then makes. But a port without a memif connection for
+ * 5 s may go to another process.
  */
 
 /** The socket of a switch, unless WEFT_SWITCH contains another one. */

@@ -94,7 +94,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 		return UINT_MAX;
 	driver[n] = '\0';
 	name = strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver;
-	/* One, which link events use. */
+	/* There is one interrupt, which link events use. */
 	if (!strncmp(name, "uio", 3) || !strcmp(name, "igb_uio"))
 		return 1;
 	if (strcmp(name, "vfio-pci") != 0)
@@ -356,9 +356,9 @@ static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return got;
 }
 
-/* The operations of an open port follow. None of them waits. */
+/* The operations of an open port follow. Only close may wait. */
 
-/* ---- operations: hardware and memory -------------------------------------------------------- */
+/* ---- operations: hardware ------------------------------------------------------------------- */
 
 static uint16_t port_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -475,7 +475,7 @@ const struct weft_port_intr_modes weft_port_intr_modes = {&intr_ops, &intr_first
 
 /* ---- memif ---------------------------------------------------------------------------------- */
 
-/* Polls between two checks of the connection. */
+/* Polls and sends between two checks of the connection. */
 #define LOOK_EVERY 16384u
 
 static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)

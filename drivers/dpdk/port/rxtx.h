@@ -23,11 +23,11 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
 void weft_port_intr_close(struct weft_port *p);
 
-extern const struct weft_frame_port_ops weft_port_ops; /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_ops; /**< hardware, and PMDs not named below */
 extern const struct weft_port_intr_modes weft_port_intr_modes;
 extern const struct weft_frame_port_ops weft_port_xdp_ops; /**< AF_XDP sockets */
 extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
-extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
+extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< net_ring */
 
 #endif /* WEFT_PORT_RXTX_H */

@@ -558,7 +558,7 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 
 /*
  * Closing the last queue of a port stops the port. While other queues are open, the NIC still reads
- * the ring of a queue that closes, which therefore waits for its frames, at most for this time.
+ * the ring of a queue that closes. So the close waits for the queue's frames, at most this time.
  */
 #define DRAIN_MS 20u
 

@@ -48,7 +48,7 @@ struct weft_dma_stats {
 	uint64_t failed;  /**< registrations that the EAL or the IOMMU refused */
 };
 
-/** A port is opened: find out what @p dev can reach, by mapping a page of its own. */
+/** A port is opened: find out which memory @p dev can reach, by mapping one page for a test. */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev);
 /**
  * The port is stopped, and its device may be freed from now on. May be called several times, also
@@ -77,14 +77,17 @@ void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf);
 bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf);
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
 /**
- * @return #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are set;
- * also fills the fields that belong to them.
+ * Fill the fields of a port whose other flags are set.
+ * @return #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG, if they apply
  */
 uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
-/** Before a queue pair closes: wait until the NIC has read its frames, if the port stays open. */
+/**
+ * Before a queue pair closes while the port stays open: with WEFT_TX_DONE_STATUS wait, for up to
+ * 20 ms, until the NIC has read its frames.
+ */
 void weft_port_zcopy_drain(struct weft_port *p);
 void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 

@@ -35,7 +35,7 @@
 #define RING_COOKIE 0x3E31F20u
 #define RING_MASK_INT 1u
 #define RING_LOG2_MAX 14u
-/* Rings are at the beginning of their region. */
+/* Largest offset of a ring in its region, in bytes: rings are at the beginning. */
 #define OFFSET_MAX (64u << 20)
 
 struct __rte_packed add_region {
@@ -87,8 +87,8 @@ static int membarrier(int cmd)
 }
 
 /*
- * Register this process for the barriers of barrier_everywhere(): its accesses are ordered with
- * those of the process that calls it, and the reverse.
+ * Register this process for the barriers of barrier_everywhere(): when the peer's process calls it,
+ * the accesses of this process are ordered, too.
  */
 static void take_part(void)
 {

@@ -40,14 +40,17 @@ struct weft_memif {
 	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD has the real socket */
 	bool running;                   /**< interrupt thread: between start and stop */
 	bool busy;                      /**< an alarm is scheduled in the interrupt thread */
-	uint64_t next_tsc;              /**< time of the next try to start */
+	uint64_t next_tsc;              /**< TSC: the earliest time of the next try to start */
 	bool armed;                     /**< the owner sleeps, and frames wake it */
 };
 
 /* For the port's owner, whose thread polls it. All fields up to no_wait, and started, are set. */
 void weft_memif_start(struct weft_memif *mi);
 void weft_memif_stop(struct weft_memif *mi);
-/** Check whether the peer has arrived or left. Cheap enough for every few thousand polls. */
+/**
+ * Check whether the peer has left or the start has failed; then start the port again, at most every
+ * 100 ms. Cheap enough for every few thousand polls.
+ */
 void weft_memif_look(struct weft_memif *mi);
 bool weft_memif_link_up(struct weft_memif *mi);
 /** As in frame/frame_port.h. */

@@ -34,7 +34,7 @@ struct link {
 	struct weft_memif_relay *relay; /* NULL: no port uses it any more */
 	int peer;                       /* -1 = closed */
 	int pmd;                        /* the relay's end of the PMD's connection */
-	bool pmd_is_there;              /* the PMD has accepted it and has sent HELLO */
+	bool pmd_is_there;              /* server: the PMD has accepted it and has sent HELLO */
 	struct rte_intr_handle *peer_watch, *pmd_watch;
 };
 
@@ -55,7 +55,7 @@ struct weft_memif_relay {
 	struct link *link;            /* NULL = not connected */
 	struct weft_memif_ring *ring; /* NULL = frames cannot wake the owner */
 	bool started;
-	bool left; /* atomic */
+	bool left; /* atomic: one of the ends has closed the connection */
 };
 
 static struct listener *listeners[RTE_MAX_ETHPORTS];
@@ -142,7 +142,7 @@ static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
 	    int_option(fd, SO_TYPE) != SOCK_SEQPACKET ||
 	    int_option(fd, SO_ACCEPTCONN) != (name->server ? 1 : 0))
 		return false;
-	/* Children inherit the PMD's descriptors; those of this file are closed by exec(). */
+	/* The PMD's descriptors have no FD_CLOEXEC; those of this file have it. */
 	if (fcntl(fd, F_GETFD) & FD_CLOEXEC)
 		return false;
 	rc = name->server ? getsockname(fd, (struct sockaddr *)&un, &len)
@@ -180,7 +180,7 @@ static bool is_end(const char *data, size_t len)
 
 /*
  * Pass on one message, and inform @p ring of it. @return 1 if there was one, 0 if there is none, or
- * an error: this end has closed.
+ * an error: @p from is closed, or the peer has ended the connection.
  */
 static int pass_on(int from, int to, struct weft_memif_ring *ring, bool to_pmd)
 {
@@ -369,8 +369,8 @@ static int private_dir(char *buf, size_t size)
 }
 
 /*
- * A listening socket that has one waiting connection, the relay's own, and gets no other: its name
- * is removed before any other process can know it.
+ * Make a listening socket without a name. With @p ours it has one waiting connection, the relay's
+ * own. It gets no other, since its name, in a private folder, is removed at once.
  */
 static int make_listener(int *ours)
 {

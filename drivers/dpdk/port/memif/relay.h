@@ -41,7 +41,10 @@ int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 			  struct weft_memif_relay **r);
 /** After the port's last stop. NULL is allowed. */
 void weft_memif_relay_close(struct weft_memif_relay *r);
-/** The port was started: replace the socket (client), or accept a client (server). */
+/**
+ * The port was started: replace the socket (client), or accept a client from now on (server).
+ * @return 0, or a negative error: the port must be stopped
+ */
 int weft_memif_relay_started(struct weft_memif_relay *r);
 /** The port was stopped: drop the connection. */
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
