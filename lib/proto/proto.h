@@ -182,8 +182,8 @@ double weft_curve_at(const struct weft_curve *cv, size_t x);
 /* ------------------------------------------------------------------ sets of lanes */
 
 /**
- * Several lanes as one: bandwidths, overheads and registration (each domain once, its first lane
- * counts) summed, latency the largest.
+ * Several lanes as one. Bandwidths and overheads are summed, and so are registration costs, of the
+ * first lane of each domain. The largest latency counts.
  */
 struct weft_lanes_sum {
 	unsigned int num;
@@ -296,7 +296,7 @@ static inline size_t weft_buf_iovs(weft_buf buf)
 }
 
 /* What protocols need in addition to suitable lanes, and an operation may lack. */
-#define WEFT_NEEDS_NATIVE (1u << 0) /**< keys for, and registrations of, its memory */
+#define WEFT_NEEDS_NATIVE (1u << 0) /**< keys and registrations of the operation's memory */
 #define WEFT_NEEDS_PULL (1u << 1)   /**< a sender that serves pulls */
 #define WEFT_NEEDS_PUT (1u << 2)    /**< a sender that writes */
 
@@ -323,7 +323,7 @@ static inline weft_buf weft_buf_usual(enum weft_op op)
 struct weft_lane_rating {
 	unsigned int priority; /**< larger first */
 	double score;          /**< larger first; then the lower lane number */
-	char why[96];          /**< if it is not valid: the reason */
+	char why[96];          /**< the reason if the lane can't serve */
 };
 
 /**
@@ -343,9 +343,9 @@ struct weft_lane_selector {
 
 /** short messages may bypass the request (the short send of tag/tag.c) */
 #define WEFT_PROTO_F_SHORT (1u << 0)
-/** announces first: used from the rendezvous threshold on; needs no eager credit */
+/** announces first: used from the rendezvous threshold on; needs no credit of bytes */
 #define WEFT_PROTO_F_RNDV (1u << 1)
-/** eager from user memory: used from zcopy_thresh on */
+/** eager from user memory: used from zcopy_thresh on, if that is configured */
 #define WEFT_PROTO_F_ZCOPY (1u << 2)
 /** eager in several fragments: below WEFT_MULTI_EAGER_LIMIT, or a larger WEFT_RNDV_THRESH */
 #define WEFT_PROTO_F_MULTI (1u << 3)
@@ -376,7 +376,7 @@ struct weft_proto {
 		    struct weft_curve *cv);
 	/**
 	 * Hand over as much as the lanes accept. In the first calls nothing of the message has been
-	 * sent; it takes the sequence number with the first piece.
+	 * sent. The protocol takes the message's sequence number with the first piece.
 	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
 	 * again; WEFT_PROTO_NEXT; or the error of the user's pack
 	 */
@@ -410,7 +410,7 @@ struct weft_proto_select {
 	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
 	unsigned int num;
 	const struct weft_proto *
-		/** used instead of an eager protocol without credit; NULL = wait */
+		/** used instead of an eager protocol while there is no credit; NULL = wait */
 		uncredited;
 };
 
@@ -442,7 +442,7 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
  * Costs of the protocol layer itself per piece, s, in addition to the lanes' overheads. These are
  * estimates; weft-perf --sweep verifies them.
  */
-#define WEFT_COST_PACK 10e-9 /**< the pack callback of am_bcopy() against am_short()'s plain copy */
+#define WEFT_COST_PACK 10e-9    /**< a call of am_bcopy()'s pack callback, without the copy */
 #define WEFT_COST_ZCOPY 250e-9  /**< a zero-copy piece: describe the memory, complete later */
 #define WEFT_COST_KERNEL 600e-9 /**< a native read or write in memory: calls of the kernel */
 #define WEFT_COST_RNDV 60e-9    /**< request allocated, looked up, ended: per end of a rendezvous */
@@ -463,13 +463,13 @@ size_t weft_cost_zcopy_from(const struct weft_model *m);
 
 /** Can the lane send this buffer in place behind @p hdr bytes? @return longest payload, 0 = no */
 size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf);
-/** The longest payload that the lane accepts by copying. */
+/** The longest payload that the lane accepts by copying behind a header of @p hdr bytes. */
 size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t hdr);
 
-/** A message without payload on the lowest-latency lane: both CPUs and the latency. */
+/** Add a message without payload on the lowest-latency lane: both CPUs and the latency. */
 void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const char *name);
 
-/** Registering memory on @p lanes at one end. @p stage: WEFT_STAGE_SEND_REG or _RECV_REG */
+/** Add the registration of memory on @p lanes. @p stage: WEFT_STAGE_SEND_REG or _RECV_REG */
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
@@ -488,9 +488,9 @@ void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_
 		      enum weft_stage poster);
 
 /**
- * Data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU, copy
- * (unless pieces go from user memory), wire, receive CPU, receive copy, and latency. Lanes that
- * cannot carry it are excluded. Sets lanes, shares, fragment and round.
+ * Add data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU,
+ * copy (unless pieces go from user memory), wire, receive CPU, receive copy, and latency. Lanes
+ * that cannot carry it are excluded. Sets lanes, shares, fragment and round.
  * @return 0, or -ENOTSUP with the reason in cv->why
  */
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,

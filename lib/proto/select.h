@@ -40,8 +40,8 @@ enum weft_thresh_rule {
 /** One set of lanes, summed up (weft_lanes_sum() makes it). */
 struct weft_thresh_lanes {
 	double bandwidth;  /**< bytes/s, > 0 */
-	double latency;    /**< s; of eager not used */
-	double overhead;   /**< s */
+	double latency;    /**< s; not used for eager */
+	double overhead;   /**< send overhead, s */
 	double reg_cost;   /**< s */
 	double reg_growth; /**< s/byte */
 };
@@ -133,7 +133,7 @@ struct weft_proto_bounds {
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
-/** Does the protocol implement the key's operation and buffer type, without what the key lacks? */
+/** Does the protocol implement the key's operation and buffer type, and need nothing it lacks? */
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {
@@ -158,7 +158,7 @@ void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *
 
 /**
  * Run a selector.
- * @param why  gets the reasons when no lane is found; NULL = not wanted
+ * @param why  gets the reason of the last lane when none is found; NULL = not wanted
  * @return mask of lanes
  */
 uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
@@ -238,8 +238,8 @@ const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *con
 						      size_t length);
 
 /**
- * The range of @p length for an operation. The general array serves if the protocol it gives needs
- * nothing that the key lacks.
+ * The range of @p length for an operation. The general array serves if its protocol needs nothing
+ * that the key lacks. @return NULL = no memory
  */
 static inline const struct weft_proto_range *weft_ep_config_range(struct weft_ep_config *config,
 								  const struct weft_proto_key *key,

@@ -14,8 +14,8 @@
  *
  * The names by which a device is claimed, so that one process has it:
  *
- *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp has the queues that it
- *                            was given; net_af_packet receives from all, so it claims all
+ *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp claims those of its
+ *                            arguments; net_af_packet receives from all, so it claims all
  *   weft/BUS/NAME            a device that is not virtual, by its bus and name in DPDK:
  *                            weft/pci/0000:3b:02.0
  *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
@@ -61,8 +61,8 @@ int weft_claim(const char *name, struct weft_claim_owner *owner);
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /**
- * Does this process hold the name, by any of its libraries?
- * @return the descriptor, or -1
+ * Find the descriptor by which this process holds the name, whichever library has opened it.
+ * @return the descriptor; -1: this process does not hold the name
  */
 int weft_claim_find(const char *name);
 
@@ -107,7 +107,7 @@ unsigned int weft_claim_receive_queues(unsigned int if_index);
 void weft_claim_queue_name(char name[WEFT_CLAIM_NAME], unsigned int if_index, unsigned int queue);
 void weft_claim_bus_name(char name[WEFT_CLAIM_NAME], const char *bus, const char *device);
 
-/** The value of @p key in a device's arguments. @return false: there is none */
+/** Copy the value of @p key in a device's arguments. @return false: there is none */
 bool weft_device_arg(const char *args, const char *key, char *buf, size_t size);
 
 /**

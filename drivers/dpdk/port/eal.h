@@ -83,7 +83,7 @@ int weft_eal_words(const char *text, char ***words);
 
 enum weft_eal_folder {
 	WEFT_EAL_FOLDER_ITS,  /**< the EAL's default is usable */
-	WEFT_EAL_FOLDER_OWN,  /**< the variable must name @p own */
+	WEFT_EAL_FOLDER_OWN,  /**< XDG_RUNTIME_DIR must name @p own */
 	WEFT_EAL_FOLDER_NONE, /**< no folder is usable: the EAL must start without telemetry */
 };
 

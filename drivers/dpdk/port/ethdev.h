@@ -42,13 +42,13 @@ struct weft_port_opts {
 	bool raw_ethertype;
 	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
-	/** The lane's address, host order; 0 = link-local. Workers on one port have the same. */
+	/** IPv4 address, host order; 0 = link-local. Workers on one port have the same address. */
 	uint32_t ip;
-	/** ip6 is the address, not ip. With prefix6 64, lower bits of 0 are made from the MAC. */
+	/** ip6 is the address, not ip. With prefix6 64, a lower half of 0 is made from the MAC. */
 	bool six;
 	uint8_t ip6[16];
 	uint8_t prefix6;
-	/** UDP port to use, host order; queue k of a port with several gets udp_port + k. */
+	/** UDP port of arriving frames, host order; of queue k of several udp_port + k. */
 	uint16_t udp_port;
 	/** Queue pairs to set up when the port is opened first; 0 = 1. */
 	uint16_t queues;
@@ -84,7 +84,7 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
  * A port of a program that forwards frames (weft-switch, weft-wire): one queue pair over buffers of
  * the program, which receives all frames. Its limits, MTU and queues are set as for lanes.
  *
- * Threads: as rte_ethdev's configuration, one at a time.
+ * Threads: one at a time may call, as for rte_ethdev's configuration.
  */
 
 /** The limits of a port. */

@@ -37,7 +37,7 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
  * @return bytes/s, 1.25e9 for an unknown speed; 0 = the port has no link that could have a speed
  */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
-/** As in frame/frame_port.h. */
+/** look() of frame/frame_port.h. */
 enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 					 struct weft_frame_port_event *event);
 
@@ -67,7 +67,7 @@ bool weft_port_needs_timers(const struct weft_port_dev *d);
  * port starts with a warning, and no timers run. @return the result of rte_eth_dev_start()
  */
 int weft_port_timers_start(struct weft_port_dev *d);
-/** Run the port's timers no longer. The port was stopped. */
+/** Stop the port's timers, after the port was stopped. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
 #endif /* WEFT_PORT_EVENT_H */

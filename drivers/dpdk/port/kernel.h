@@ -31,7 +31,7 @@ void weft_packet_socket_init(struct weft_port *p);
  * on
  */
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
-/** Send the frames that the kernel has left in the ring. */
+/** Send the frames that the kernel has left in the ring, 20 us after the last send() or later. */
 void weft_packet_socket_kick(struct weft_port *p);
 /** The owner is about to sleep: as arm() of frame/frame_port.h. */
 int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
@@ -40,7 +40,7 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 void weft_xdp_before(const struct weft_port_dev *d);
 /** Find the queue's socket after rte_eth_rx_queue_setup(): d->xdp_socks[queue]. */
 void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
-/** As arm() of frame/frame_port.h. */
+/** arm() of frame/frame_port.h: -EBUSY if a frame is there. */
 int weft_xdp_arm(const struct weft_port *p);
 
 #endif /* WEFT_PORT_KERNEL_H */

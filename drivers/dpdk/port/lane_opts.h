@@ -43,7 +43,7 @@ struct weft_lane_opts {
 	uint16_t udp_port; /**< UDP destination port of frames to this lane */
 	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */
 	uint16_t vlan;     /**< VLAN id, 1..4094 */
-	uint16_t queues;   /**< queue pairs to set up on a port that can steer */
+	uint16_t queues;   /**< queue pairs to set up on the port */
 	uint8_t dscp;      /**< of the frames that connections send, 0..63 */
 	bool no_ecn;       /**< ecn=0: no frame is marked ECN-capable */
 	int8_t encap;      /**< enum weft_encap; -1 = not given */

@@ -52,7 +52,7 @@ struct weft_port_limits {
 	uint32_t buf_unit;   /**< NICs use a multiple of it of a buffer; 0 = a power of two */
 	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
 	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
-	uint16_t rx_depth;   /**< frames; 0 = as configured */
+	uint16_t rx_depth;   /**< frames in a receive ring; 0 = as configured */
 	uint16_t tx_depth;
 	bool memory;        /**< frames never leave memory */
 	bool by_pointer;    /**< the receiver gets the sender's mbuf itself */
@@ -62,15 +62,15 @@ struct weft_port_limits {
 	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
 	bool memif;         /**< port/memif/memif.c manages its connection */
 	bool kernel_link;   /**< the link state is that of the kernel interface if_index */
-	bool packet_socket; /**< over a packet socket, whose send sleeps */
+	bool packet_socket; /**< over a packet socket: the PMD's send may sleep */
 	bool no_link;       /**< there is no link that could have a speed */
 	bool guess;         /**< the link speed that the PMD reports has no meaning */
 	bool rx_own;        /**< no other process can write to received buffers */
 	bool copies;        /**< every frame is copied by the CPU at both ends */
 	enum weft_lane_link link;
-	double latency; /**< s */
+	double latency; /**< one way, s */
 	unsigned int if_index;
-	/** queues of the interface that are this port's; 0 = all */
+	/** AF_XDP: the interface's queues that are this port's; xdp_queues 0 = no AF_XDP port */
 	unsigned int xdp_first, xdp_queues;
 	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
 };
@@ -112,7 +112,7 @@ struct weft_port_spread {
 
 /** Operations of a port with RX interrupts. */
 struct weft_port_intr_modes {
-	const struct weft_frame_port_ops *ops, *first; /**< first: right after a sleep */
+	const struct weft_frame_port_ops *ops, *first; /**< first: from arm() to the next poll */
 };
 
 /** RX interrupts of a queue pair: see port/rxtx.c. */
@@ -157,16 +157,16 @@ struct weft_port_dev {
 	uint16_t vlan_id; /* VLAN of all its workers */
 	bool vlan;
 	bool started;
-	bool timers;       /* started by port/event.c */
+	bool timers;       /* port/event.c runs timers of its PMD */
 	bool shared;       /* other processes may receive the same frames */
 	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise RX interrupts */
 	char no_intr[300]; /* the reason why there are no RX interrupts */
 	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
 	int *claims;       /* port/ports.c: descriptors that hold the names of its devices */
 	unsigned int num_claims;
-	char claim_note[384];       /* for `warning` */
-	_Atomic uint32_t *life;     /* port/event.c */
-	const char *warning;        /* for the frame port */
+	char claim_note[384];       /* text of `warning` if a name cannot be claimed */
+	_Atomic uint32_t *life;     /* port/event.c: counts events; WEFT_PORT_* */
+	const char *warning;        /* fp.warning of its queue pairs */
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
@@ -200,13 +200,13 @@ struct weft_port {
 	uint64_t kick_cycles;
 	uint32_t polls;
 	uint64_t tx_refused; /* frames that the PMD did not take */
-	uint64_t tx_copied;  /* frames copied because the sender keeps them */
+	uint64_t tx_copied;  /* frames that were copied for net_ring */
 	uint64_t tx_too_long;
 	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
 	uint16_t vlan;  /* VLAN of its frames; 0 = none */
 	bool cleanup;   /* false: rte_eth_tx_done_cleanup() is not supported */
-	bool farewells; /* frame/farewell.c: a helper sends them */
-	int groups;     /* with IPv6: the socket by which a kernel receives its groups; -1 = none */
+	bool farewells; /* a helper sends its farewells: frame/farewell.c */
+	int groups; /* IPv6: socket that keeps group addresses in the kernel's filter; -1 = none */
 };
 
 static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)

@@ -60,10 +60,12 @@ struct weft_switch_place {
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none */
 	uint8_t prefix;
-	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
-	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
-	bool uplink;            /**< frames leave the host */
-	bool farewells;         /**< the switch forwards farewells of a process that has ended */
+	/** WEFT_SWITCH_F_SINGLE: the UDP port on which the process listens; else 0 */
+	uint16_t udp_port;
+	/** WEFT_SWITCH_F_SINGLE: as for a NIC's queue (frame/frame_port.h); else 0 */
+	uint16_t queue, queues;
+	bool uplink;    /**< frames leave the host */
+	bool farewells; /**< the switch forwards farewells of a process that has ended */
 	/* The memif connection: */
 	uint32_t id, bsize;
 	uint8_t log2_ring, mac[6];
@@ -107,7 +109,7 @@ const struct weft_switch_place *weft_switch_place(void);
 #define WEFT_SWITCH_F_SINGLE 0x1u
 /** The switch has an uplink to a network: frames leave the host. */
 #define WEFT_SWITCH_F_UPLINK 0x2u
-/** The switch accepts a table of farewells, and forwards them when the process has ended. */
+/** The switch takes a table of farewells (frame/farewell.h); it sends them after the process. */
 #define WEFT_SWITCH_F_FAREWELLS 0x4u
 
 /** In the host's byte order: both ends are on the same host. */
@@ -117,7 +119,7 @@ struct weft_switch_grant {
 	int32_t error; /**< 0, or a negative errno with a sentence in text */
 	uint32_t flags;
 	uint16_t port, ports; /**< number of this port; number of ports of the switch */
-	uint16_t udp_port;    /**< single: port 0 listens on it, the others on the following ones */
+	uint16_t udp_port; /**< F_SINGLE: UDP port of port 0; the others have the following ones */
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none: a link-local address of the MAC */
 	uint8_t prefix;

@@ -37,7 +37,7 @@ struct rte_eth_txconf;
  * Any thread may call: the table has a lock of its own.
  */
 
-/** Areas that this process maps at most: the application may need some, too. */
+/** The most areas that this process maps: the application may need some of DPDK's, too. */
 #define WEFT_DMA_AREAS 64u
 
 struct weft_dma_stats {

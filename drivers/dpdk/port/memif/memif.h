@@ -35,13 +35,14 @@ struct weft_memif {
 	uint16_t port_id;
 	bool alone;   /**< no other port of the process uses the socket */
 	bool no_wait; /**< frames cannot wake its owner: several queues, or a zero-copy client */
-	/** whether the port is started, as read by the owner's thread; written by either thread */
+	/** the port is started: read by the owner's thread, written by the interrupt thread, too */
 	bool *started;
-	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD has the real socket */
-	bool running;                   /**< interrupt thread: between start and stop */
-	bool busy;                      /**< an alarm is scheduled in the interrupt thread */
-	uint64_t next_tsc;              /**< TSC: the earliest time of the next try to start */
-	bool armed;                     /**< the owner sleeps, and frames wake it */
+	struct weft_memif_relay
+		*relay;    /**< set by the interrupt thread; NULL = the PMD has the socket */
+	bool running;      /**< interrupt thread only: the PMD's port is started */
+	bool busy;         /**< an alarm is scheduled in the interrupt thread */
+	uint64_t next_tsc; /**< TSC: the earliest time of the next try to start */
+	bool armed;        /**< the owner sleeps, and frames wake it */
 };
 
 /* For the port's owner, whose thread polls it. All fields up to no_wait, and started, are set. */
