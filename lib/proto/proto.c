@@ -332,7 +332,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	return rc;
 }
 
-/* Memory that the NICs read and write natively: the same work for get and put. */
+/* Add native reads or writes: the work is the same for get and put. */
 static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv, enum weft_stage poster)
 {
@@ -483,7 +483,7 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 {
 	if (max > cv->max)
 		max = cv->max;
-	/* Pieces that end before the range of sizes, or begin after it. */
+	/* Leave out pieces that end before the range of sizes, or begin after it. */
 	if (max < cv->min || (cv->num_pieces && max <= cv->pieces[cv->num_pieces - 1].max))
 		return;
 	cv->pieces[cv->num_pieces++] = (struct weft_piece){
@@ -493,7 +493,7 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 	};
 }
 
-/* Sums of terms by resource. */
+/* Sums of terms: once, of one fragment, of the first round, of a round by resource. */
 struct sums {
 	struct weft_linear once, one, first, round[NUM_RESOURCES];
 };

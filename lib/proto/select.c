@@ -419,8 +419,8 @@ static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_pi
 }
 
 /*
- * The pieces of a candidate. They compete within its window. Outside, where thresholds exclude it,
- * it serves sizes that no other protocol can carry. A forced protocol precedes all others.
+ * Add the pieces of a candidate. They compete within its window. Outside, where thresholds exclude
+ * it, it serves sizes that no other protocol can carry. A forced protocol precedes all others.
  */
 static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
 			  const struct weft_proto_bounds *b, const struct weft_proto *forced)

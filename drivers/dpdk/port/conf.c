@@ -320,7 +320,7 @@ static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	uint16_t mtu = 0;
 
 	RTE_SET_USED(kv);
-	/* The other process of a virtual device may map this process's memory (net_virtio_user). */
+	/* The peer process of a virtual device may map this process's memory (net_virtio_user). */
 	l->rx_own = bus && strcmp(rte_bus_name(bus), "vdev") != 0;
 	l->set_mtu = true;
 	find_rx_unit(d);
@@ -606,9 +606,10 @@ static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 }
 
 /*
- * The length of a send ring is not visible. So if the PMD does not report it, a device with a short
- * receive ring is assumed to have a short send ring, too. If only the send ring is short, the
- * result is too large: it is an upper bound, and the real limit is a ring that takes no more.
+ * Taken buffers do not show the length of a send ring. So if the PMD does not report it, a device
+ * with a short receive ring is assumed to have a short send ring, too. If only the send ring is
+ * short, the result is too large: it is an upper bound, and the real limit is a ring that takes no
+ * more.
  */
 void weft_port_find_depth(struct weft_port_dev *d)
 {
@@ -668,8 +669,8 @@ void weft_port_vlan_remove(struct weft_port *p)
 /* ---- IPv6 ----------------------------------------------------------------------------------- */
 
 /*
- * Neighbour discovery comes to group addresses. Memory ports have no filter. A port that can't
- * open its filter works with neighbours that the user states.
+ * Messages of IPv6 neighbour discovery go to group addresses. Memory ports have no filter. A port
+ * that can't open its filter works with neighbours of the lane option neigh=.
  */
 static void join_groups(struct weft_port *p)
 {

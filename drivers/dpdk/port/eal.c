@@ -418,8 +418,8 @@ static bool memory_is_chosen(int count, char *const *words)
 struct command {
 	char *words[EXTRA_WORDS];
 	int count;
-	const char *memory; /* for the note */
-	const char *folder; /* for its sockets; NULL: the EAL's default */
+	const char *memory; /* text about the memory, for the note */
+	const char *folder; /* of the EAL's sockets; NULL: the EAL's default */
 };
 
 static void add_word(struct command *c, const char *word)

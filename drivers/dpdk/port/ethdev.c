@@ -33,12 +33,12 @@
 
 /* ---- buffers -------------------------------------------------------------------------------- */
 
-#define HDR_BUFS 1023      /* small mbufs if frames are one buffer each: control frames */
-#define HDR_BUFS_MAX 16383 /* otherwise up to this number */
-#define HDR_PER_FRAME 3    /* for each frame: a frame with user memory has header, data, CRC */
+#define HDR_BUFS 1023      /* the least small mbufs of a queue pair: for control frames */
+#define HDR_BUFS_MAX 16383 /* the most small mbufs of a queue pair */
+#define HDR_PER_FRAME 3    /* small mbufs of a frame with user memory: header, data, CRC */
 #define HDR_ROOM 256       /* bytes: the longest headers */
-#define FRAME_BUFS 4095    /* a larger default has no benefit */
-#define FRAME_BUFS_MIN 255 /* default number beyond the buffers of the rings */
+#define FRAME_BUFS 4095    /* default number of frame buffers: more have no benefit */
+#define FRAME_BUFS_MIN 255 /* least default number of them beyond those of the rings */
 #define CACHE 256
 #define MIB (1u << 20)
 
@@ -87,7 +87,7 @@ static void free_late(void)
 	}
 }
 
-/* The queue is about to get another pool: the old one may be freed by the next call. */
+/* The queue is about to get another pool: the next free_late() may free the old one. */
 static void forget_late(const struct weft_port_dev *d, uint16_t q)
 {
 	struct late *l;
@@ -150,7 +150,7 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 {
 	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
 
-	/* A port that copies keeps no buffer, one that passes pointers only those unread. */
+	/* A port that copies keeps no buffer; one that passes pointers keeps only unread ones. */
 	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
 		rings = 0;
 	if (rx_bufs)
@@ -167,7 +167,7 @@ static void pages_free(struct rte_mempool_memhdr *memhdr, void *zone)
 	rte_memzone_free(zone);
 }
 
-/* As rte_pktmbuf_pool_create(), with one object after the other from a page on: pool_flags(). */
+/* Make a pool whose objects follow each other from a page boundary on: see pool_flags(). */
 static struct rte_mempool *make_pages(const struct weft_port_dev *d, const char *name, uint32_t n,
 				      uint16_t room)
 {

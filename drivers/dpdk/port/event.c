@@ -31,14 +31,14 @@
 #define ONE_MORE (WEFT_PORT_ENDED + 1) /* one more event */
 
 /*
- * By port number, and not in struct weft_port_dev: a late callback still finds the word, and the
- * next opening sees which event ended the last one.
+ * The words are stored by port number, not in struct weft_port_dev. So a late callback still finds
+ * the word, and the next opening sees which event ended the last one.
  */
 static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
 
 /*
- * By port number. vhost's device is freed by a thread that reports the loss of the link first, so
- * the callback waits for threads that use the port.
+ * Locks by port number. The thread that frees vhost's device first reports the loss of the link. So
+ * the callback of that event waits for threads that use the port.
  */
 static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
 

@@ -200,7 +200,7 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 #define CHARGE_HIGH 1280u
 #define CHARGE_LOW 768u
 
-/* Frames given to the kernel before a send() checks whether it has taken all. */
+/* The most frames given to the kernel before a send() checks whether it has taken all. */
 #define UNPROVEN_MAX 16u
 
 /* Frames left behind are sent only after a while without sending: send() costs more than a poll. */
@@ -354,14 +354,14 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within)
 /* ---- AF_XDP sockets ------------------------------------------------------------------------- */
 
 /*
- * The socket that net_af_xdp opens for a queue, and does not export. AF_XDP sockets do not report
+ * net_af_xdp opens a socket for each queue, and does not export it. AF_XDP sockets do not report
  * the interface that they are bound to. So the port takes the socket that is new after the queue
  * was set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
  */
 
 #define FDS_MAX 65536u
 
-/* Sockets that existed before: a bit each. */
+/* AF_XDP sockets that existed before the setup of the queue: a bit for each descriptor. */
 static uint8_t known[FDS_MAX / 8];
 
 static bool is_xdp_socket(int fd)

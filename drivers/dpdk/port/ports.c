@@ -91,7 +91,7 @@ void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
 		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
 }
 
-/* Has this process claimed the device, since WEFT_PORTS names it? */
+/* Has this process claimed the device, because WEFT_PORTS names it? */
 static bool is_picked(const char *device)
 {
 	char name[WEFT_CLAIM_NAME];
@@ -117,7 +117,7 @@ static const char *leave_to_kernel(uint16_t id, char *why, size_t why_len)
 	return why;
 }
 
-/* Virtual devices among the EAL's arguments whose PMD has refused them: the EAL goes on. */
+/* List virtual devices of the EAL's arguments that PMDs have refused: the EAL started without. */
 static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 {
 	struct rte_devargs *da;

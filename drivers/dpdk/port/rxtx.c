@@ -56,12 +56,12 @@
 
 /* ---- is it to be requested? ----------------------------------------------------------------- */
 
-/* From PCI's configuration space. */
+/* Offsets and ids in PCI's configuration space. */
 #define PCI_CAPABILITIES 0x34
 #define PCI_CAP_MSIX 0x11
 #define PCI_CONFIG 256
 
-/* MSI-X vectors; 0: none, or not visible (only root can read more than 64 bytes). */
+/* @return MSI-X vectors; 0: none, or not visible (only root can read more than 64 bytes) */
 static unsigned int msix_vectors(const char *path)
 {
 	uint8_t c[PCI_CONFIG];
@@ -111,7 +111,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
-	/* The limits: ixgbe enables the vector of the previous queue, its VF driver the first's. */
+	/* The most queues: for queue 1, ixgbe and its VF driver enable the vector of queue 0. */
 	static const struct {
 		const char *driver;
 		uint16_t queues;
@@ -136,7 +136,7 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 		return false;
 	if (mode == WEFT_RX_INTR_YES)
 		return true;
-	/* Link events first: they need one vector more than the queues. */
+	/* Link events have a vector, too: a port needs one more than it has queues. */
 	return is_known(d->info.driver_name, d->num_queues) &&
 	       (!d->info.device ||
 		weft_port_intr_vectors("/sys/bus/pci/devices", rte_dev_name(d->info.device)) >
@@ -252,7 +252,7 @@ static void intr_counters(const struct weft_port *p, weft_frame_port_counter_cb 
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
-/* As in frame/frame_port.h. */
+/* wait_fd() of frame/frame_port.h. */
 static int intr_fd(struct weft_frame_port *fp)
 {
 	return weft_port_of(fp)->intr->epoll;
@@ -334,8 +334,8 @@ static void judge_trust(struct weft_port_intr *in, bool frames, uint32_t life)
 }
 
 /*
- * The first rx_burst() after intr_arm(). It delivers the frames that intr_arm() found; without such
- * frames it polls, and judges the interrupt.
+ * rx_burst() after intr_arm(). Calls deliver the frames that intr_arm() found, until none is left.
+ * Without such frames, one call polls, and judges the interrupt.
  */
 static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -383,7 +383,7 @@ static uint16_t port_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return sent;
 }
 
-/* Reclaim sent buffers once sending has paused. */
+/* Reclaim sent buffers once sending has paused for kick_cycles. */
 static void port_kick(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
@@ -576,8 +576,8 @@ static void packet_kick(struct weft_frame_port *fp)
 }
 
 /*
- * The packet or AF_XDP socket itself. The kernel reports it readable while a slot of its ring has
- * not been returned; after an rx_burst() without frames there is none.
+ * Return the packet or AF_XDP socket. The kernel reports it readable while a slot of its ring has
+ * not been returned. After an rx_burst() without frames there is no such slot.
  */
 static int socket_wait_fd(struct weft_frame_port *fp)
 {

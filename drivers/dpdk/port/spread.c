@@ -95,8 +95,9 @@ static bool can_steer(const struct weft_port_dev *d, uint16_t queue)
 }
 
 /*
- * The ports of connections that this queue opens: one rule for all if the NIC supports masks, else
- * one rule each for a few ports. Without rules other queues get their frames and hand them over.
+ * Steer the UDP ports of connections that this queue opens: by one rule if the NIC supports masks,
+ * else by one rule for each of a few ports. Frames to other ports arrive at other queues, whose
+ * workers hand them over.
  */
 static void steer_range(struct weft_port *p)
 {

@@ -27,7 +27,7 @@
 
 /* ---- memory that NICs may read -------------------------------------------------------------- */
 
-/* Mapped and registered; start and end are on page boundaries. */
+/* User memory with registrations; start and end are on page boundaries. */
 struct area {
 	uintptr_t start, end;
 	struct rte_device *dev; /* device through which it is mapped; NULL: it is not mapped */
@@ -58,7 +58,7 @@ static int last_error(void)
 
 /* ---- one area; the lock is held ------------------------------------------------------------- */
 
-/* In pages of the system's page size: larger pages are multiples of it, and map the same. */
+/* Register with the EAL in pages of the system's size: larger pages are multiples of it. */
 static int extmem_register(uintptr_t start, uintptr_t end)
 {
 	size_t page = page_size(), n = (end - start) / page, i;
@@ -112,7 +112,7 @@ static void area_insert(unsigned int i, struct rte_device *dev, uintptr_t start,
 	stats.bytes += end - start;
 }
 
-/* @return the index of the next area */
+/* Drop one reference. @return the index of the next area */
 static unsigned int area_put(unsigned int i)
 {
 	struct area *a = &areas[i];
@@ -130,7 +130,7 @@ static unsigned int area_put(unsigned int i)
 	return i;
 }
 
-/* @return the first area that ends behind @p at */
+/* @return the index of the first area that ends behind @p at; num_areas: there is none */
 static unsigned int area_at(uintptr_t at)
 {
 	unsigned int i = 0;
@@ -455,7 +455,7 @@ static const struct {
 	const char *driver;
 	enum weft_port_tx_done how;
 	/*
-	 * NICs that QEMU emulates: behind its IOMMU it silently drops a frame if a descriptor's
+	 * NICs that QEMU emulates: behind its IOMMU, QEMU silently drops a frame if a descriptor's
 	 * bytes are in pages that are not contiguous in the guest's memory.
 	 */
 	bool emulated;
@@ -533,7 +533,7 @@ bool weft_port_tx_done(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	const struct weft_port_dev *d = p->dev;
 
-	/* A port that was stopped has returned all. */
+	/* A port that was stopped has returned all buffers. */
 	if (!d->started)
 		return true;
 	/* The PMD is not called any more; its buffers come back when the port is closed. */
@@ -541,7 +541,7 @@ bool weft_port_tx_done(struct weft_frame_port *fp)
 		return false;
 	if (d->zcopy.done == WEFT_TX_DONE_CLEANUP) {
 		rte_eth_tx_done_cleanup(p->port_id, p->queue, 0);
-		return false; /* it has freed the frames that are done */
+		return false; /* the call above has freed the frames that are done */
 	}
 	return rte_eth_tx_descriptor_status(p->port_id, p->queue,
 					    (uint16_t)(d->zcopy.tx_ring - 1)) ==

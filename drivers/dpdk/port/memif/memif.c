@@ -53,7 +53,7 @@ struct __rte_packed add_ring {
 	uint8_t log2_size;
 };
 
-/* In shared memory. */
+/* The head of a ring in shared memory. */
 struct ring {
 	uint32_t cookie;
 	_Atomic uint16_t flags;
@@ -70,7 +70,7 @@ static_assert(sizeof(struct add_region) == 12 && sizeof(struct add_ring) == 13 &
 struct weft_memif_ring {
 	bool server;
 	int epoll;
-	int poke;   /* own eventfd, in epoll */
+	int poke;   /* own eventfd in the set, which wakes the owner */
 	int region; /* memory of region 0; -1 = not known */
 	int event;  /* eventfd that the peer signals; -1 = not known */
 	uint16_t size;
@@ -190,7 +190,7 @@ static void learn_ring(struct weft_memif_ring *r, const struct add_ring *m, int 
 {
 	int flags;
 
-	/* Only rings that this end receives from: a server those of its client. */
+	/* Use only ring 0 from which this end receives: on a server the client's. */
 	if (m->index != 0 || (bool)(m->flags & RING_C2S) != r->server || r->map)
 		return;
 	if (!map_ring(r, m))

@@ -51,7 +51,7 @@ struct listener {
 
 struct weft_memif_relay {
 	struct weft_memif_name name;
-	struct listener *listener;    /* server */
+	struct listener *listener;    /* of a server; NULL for a client */
 	struct link *link;            /* NULL = not connected */
 	struct weft_memif_ring *ring; /* NULL = frames cannot wake the owner */
 	bool started;
@@ -200,7 +200,7 @@ static int pass_on(int from, int to, struct weft_memif_ring *ring, bool to_pmd)
 	ended = to_pmd && is_end(data, (size_t)len);
 	if (!ended)
 		weft_memif_ring_message(ring, data, (size_t)len, fds, n);
-	/* A failure at the other end is detected there. */
+	/* A failure of @p to is detected when the relay reads from it. */
 	if (!ended && to >= 0)
 		weft_socket_send_fds(to, data, (size_t)len, fds, (unsigned int)n);
 	for (i = 0; i < n; i++)
