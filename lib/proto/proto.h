@@ -41,8 +41,9 @@
  * - **round** terms count for one round of fragments (one fragment on each lane), and have another
  *   value when the whole message is one fragment on one lane.
  *
- * Stages belong to a *resource*: the sender's CPU, the wire, the receiver's CPU. Rounds overlap.
- * The first round counts all resources, later ones only the slowest: there the line has a bend.
+ * Stages, except latency, belong to a *resource*: the sender's CPU, the wire, the receiver's CPU.
+ * Rounds overlap. The first round counts all resources, later ones only the slowest: there the line
+ * has a bend.
  *
  * Units: seconds, bytes, bytes per second.
  */
@@ -70,7 +71,7 @@ struct weft_model_lane {
 	unsigned int max_iov;
 	/** bytes/s of native reads and writes; 0 = bandwidth, and bcopy_bw in memory */
 	double get_bandwidth;
-	size_t max_get, max_put; /**< longest native remote read and write */
+	size_t max_get, max_put; /**< bytes of one native remote read, and write */
 	unsigned int max_rma_iov;
 	uint64_t features; /**< WEFT_LANE_F_* */
 	uint32_t domain;   /**< equal numbers = one registration domain */
@@ -98,7 +99,7 @@ struct weft_model_conf {
 struct weft_model {
 	struct weft_model_lane lanes[WEFT_MODEL_LANES];
 	uint32_t lanes_up; /**< bit i = lanes[i] exists */
-	uint32_t am_lane;  /**< lowest latency: single-fragment messages and control */
+	uint32_t am_lane;  /**< of the lowest latency: for single fragments and control messages */
 	struct weft_model_conf conf;
 };
 
@@ -131,8 +132,8 @@ extern const char *const weft_stage_names[WEFT_NUM_STAGES];
 struct weft_term {
 	enum weft_stage stage;
 	bool round;             /**< of one round of fragments; else once per message */
-	struct weft_linear f;   /**< once; or of one round */
-	struct weft_linear one; /**< round: when the message is one fragment */
+	struct weft_linear f;   /**< time per message, or of one round of fragments */
+	struct weft_linear one; /**< of a round term: time if the whole message is one fragment */
 	char name[40];          /**< "RTS", "copy into frames" */
 	char note[64];          /**< origin of the number: "2 lanes, sum" */
 };

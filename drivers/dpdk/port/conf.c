@@ -72,7 +72,7 @@ static bool is_server(const struct rte_kvargs *kv)
 	return arg_is(kv, "role", "server") || arg_is(kv, "role", "master");
 }
 
-/* @return the number of memif ports of this process with this end of this socket */
+/* @return the number of memif ports of this process on the socket that are servers, or clients */
 static unsigned int count_on_socket(const char *path, bool server)
 {
 	struct weft_port_dev other = {0};

@@ -531,8 +531,8 @@ static int init_on_any_core(int argc, char **argv)
 }
 
 /*
- * The arguments of the EAL in their original order. The EAL moves the words, and leak checkers do
- * not see its own pointers to them.
+ * The arguments of the EAL in their original order, which leak checkers can reach. The EAL moves
+ * the words in its array, and its own pointers to them are hidden from the checkers.
  */
 static char **kept_argv __attribute__((used));
 

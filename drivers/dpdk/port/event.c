@@ -28,7 +28,7 @@
  * is freed. The thread that polls the port compares the word with the value that it saw last.
  */
 
-#define ONE_MORE (WEFT_PORT_ENDED + 1) /* one more event */
+#define ONE_MORE (WEFT_PORT_ENDED + 1) /* added to a word: one more event */
 
 /*
  * The words are stored by port number, not in struct weft_port_dev. So a late callback still finds

@@ -227,7 +227,7 @@ int weft_packet_socket_find(unsigned int if_index, unsigned int k)
 
 	if (max < 0 || max > 65536)
 		max = 65536;
-	/* The PMD opens one per queue, in order; the kernel assigns the lowest descriptor first. */
+	/* The PMD opens a socket per queue, in order. The kernel assigns low descriptors first. */
 	for (fd = 0; fd < max; fd++)
 		if (is_pmd_socket(fd, if_index) && k-- == 0)
 			return fd;

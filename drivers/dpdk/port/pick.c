@@ -32,7 +32,7 @@ struct candidate {
 	bool vdev;
 	bool near;
 	bool matches;        /* a pattern of WEFT_PORTS fits its name */
-	bool taken;          /* this process has claimed it */
+	bool taken;          /* this process takes it, claimed if possible */
 	int word, num_words; /* its position among the EAL's words; num_words 0 = not there */
 };
 
@@ -100,7 +100,7 @@ static bool is_network(const char *device)
 	return class >> 16 == 2;
 }
 
-/* Drivers that give a device to DPDK, or share it with DPDK. */
+/* Is the device's driver one that gives the device to DPDK, or shares it with DPDK? */
 static bool is_for_dpdk(const char *device)
 {
 	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
@@ -176,7 +176,7 @@ static void find_pci(struct finder *f)
 
 /* ---- the EAL's words ------------------------------------------------------------------------ */
 
-/* @return the device that the word names with this option, of @p num words; NULL: none */
+/* @return the device that an option names; NULL: none. @param[out] num  words of the option */
 static const char *device_of(int left, char *const *word, const char *option, int *num)
 {
 	size_t len = strlen(option);
@@ -364,7 +364,7 @@ static int match_devices(struct picking *g, const char *pattern, int *found, int
 	return n;
 }
 
-/* Near devices first. Both groups are rings that begin at the process's local rank. */
+/* Near devices come first. Both groups begin at the process's local rank, and wrap around. */
 static int put_in_order(struct picking *g, const char *pattern, int *order)
 {
 	long rank = g->p->local.rank > 0 ? g->p->local.rank : 0, place;
@@ -512,7 +512,7 @@ static int pick_one(struct picking *g, const char *pattern)
 
 /* ---- the EAL's words ------------------------------------------------------------------------ */
 
-/* Another process has a matching PCI device, and no word keeps the EAL from probing all devices. */
+/* Was a matching PCI device not taken, and does no word keep the EAL from probing all devices? */
 static bool would_probe(const struct picking *g, char *const *words, int n)
 {
 	bool others = false;

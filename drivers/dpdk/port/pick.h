@@ -26,7 +26,7 @@
 /** Values from the launcher; -1 = unknown. */
 struct weft_local {
 	long rank; /**< number of this process among those of the job on this host */
-	long size; /**< number of these processes */
+	long size; /**< number of the job's processes on this host */
 };
 
 /** Read the environment variables of Open MPI, Hydra, MVAPICH, PALS, Flux and Slurm. */

@@ -49,7 +49,7 @@ struct weft_port_limits {
 	const char *frame_hint;
 	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
 	uint32_t object_max; /**< largest mempool object; 0 = any */
-	uint32_t buf_unit;   /**< NICs use a multiple of it of a buffer; 0 = a power of two */
+	uint32_t buf_unit;   /**< bytes: NICs use whole units of a buffer; 0 = a power of two */
 	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
 	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;   /**< frames in a receive ring; 0 = as configured */
@@ -85,7 +85,7 @@ enum weft_dma_reach {
 /** How a PMD reports that the NIC has read the frames that it was given. */
 enum weft_port_tx_done {
 	WEFT_TX_DONE_UNKNOWN, /**< it does not, or its source has not been checked */
-	WEFT_TX_DONE_STATUS,  /**< by the status of the last descriptor */
+	WEFT_TX_DONE_STATUS,  /**< by the status of the newest frame's descriptor */
 	WEFT_TX_DONE_CLEANUP, /**< rte_eth_tx_done_cleanup() frees frames that are done */
 };
 
@@ -131,7 +131,7 @@ struct weft_port_intr {
 	int trust;
 	uint64_t blind; /**< ns: the longest sleep while interrupts are not trusted */
 	uint64_t wakes, empty, missed, late, refused;
-	uint16_t kept, given; /**< frames of keep[], and the number of them that are delivered */
+	uint16_t kept, given; /**< number of frames in keep[], and of those delivered */
 	struct rte_mbuf *keep[WEFT_PORT_KEEP];
 };
 

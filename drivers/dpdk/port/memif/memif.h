@@ -37,15 +37,15 @@ struct weft_memif {
 	bool no_wait; /**< frames cannot wake its owner: several queues, or a zero-copy client */
 	/** the port is started: read by the owner's thread, written by the interrupt thread, too */
 	bool *started;
-	struct weft_memif_relay
-		*relay;    /**< set by the interrupt thread; NULL = the PMD has the socket */
+	/** set by the interrupt thread; NULL = the PMD has the real socket */
+	struct weft_memif_relay *relay;
 	bool running;      /**< interrupt thread only: the PMD's port is started */
 	bool busy;         /**< an alarm is scheduled in the interrupt thread */
 	uint64_t next_tsc; /**< TSC: the earliest time of the next try to start */
 	bool armed;        /**< the owner sleeps, and frames wake it */
 };
 
-/* For the port's owner, whose thread polls it. All fields up to no_wait, and started, are set. */
+/* For the port's owner, whose thread polls it, and which has set `started` and all before it. */
 void weft_memif_start(struct weft_memif *mi);
 void weft_memif_stop(struct weft_memif *mi);
 /**
