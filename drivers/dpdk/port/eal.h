@@ -97,9 +97,9 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 					  char *own, size_t size);
 
 /*
- * Telemetry sockets of processes that have ended. A killed process leaves them behind. If several
- * EALs start at the same time and find the same socket, one of them in DPDK 22.11 may report
- * "TELEMETRY: Error binding socket" and have no telemetry.
+ * A killed process leaves its telemetry sockets behind. If several EALs start at the same time and
+ * find the same dead socket, one of them in DPDK 22.11 may report "TELEMETRY: Error binding socket"
+ * and have no telemetry.
  */
 
 /** Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of Weft's EALs. */

@@ -14,7 +14,7 @@
 #include "lane.h"
 #include "port/port.h"
 
-/** Receive a port's events from any thread that raises them. */
+/** Begin to record a port's events, which any thread may raise. */
 void weft_port_events_on(struct weft_port_dev *d);
 void weft_port_events_off(struct weft_port_dev *d);
 /** Request interrupts for link changes and removal, if the port is a NIC that has them. */

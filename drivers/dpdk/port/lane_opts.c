@@ -30,7 +30,7 @@ static bool is_ipv6(const struct weft_opt *it)
 	return memchr(it->value, ':', it->value_len) != NULL;
 }
 
-/* An address that a host can have. @return false: it is not one */
+/* Read an IPv6 address that a host can have. @return false: it is no such address */
 static bool read_ipv6(const char *text, size_t len, uint8_t ip6[16])
 {
 	char copy[INET6_ADDRSTRLEN];

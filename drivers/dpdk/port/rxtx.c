@@ -279,7 +279,7 @@ static int intr_arm(struct weft_frame_port *fp, uint64_t *within)
 		in->refused++;
 	}
 	if (in->on) {
-		/* Vhost stores without a barrier: its peer must see the store before the poll. */
+		/* Vhost enables by a plain store, which its peer must see before this poll. */
 		atomic_thread_fence(memory_order_seq_cst);
 		in->given = 0;
 		in->kept = rte_eth_rx_burst(p->port_id, p->queue, in->keep, WEFT_PORT_KEEP);

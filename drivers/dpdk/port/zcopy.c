@@ -228,7 +228,7 @@ static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, cha
 /* ---- registrations -------------------------------------------------------------------------- */
 
 /*
- * Memory that NICs can reach already: the EAL's own.
+ * Look up the addresses of the EAL's memory, which NICs can reach already.
  * @param[out] iova  address of each page for NICs; NULL: virtual addresses serve
  * @return 0; -ENOENT: it is not the EAL's; -ENOMEM
  */

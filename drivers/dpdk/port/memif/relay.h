@@ -10,11 +10,12 @@
  * ends, the PMD unmaps the rings in the interrupt thread, while the thread that polls the port may
  * use them.
  *
- * So the PMD never has the real socket. A client's is replaced by one end of a socket pair right
- * after its start. A server's listening socket is replaced by one without a name, which gets one
- * connection from the relay for each accepted client. Messages, and the descriptors in them, are
- * passed on unchanged, except the peer's DISCONNECT. When the peer leaves, only a flag changes: the
- * port's owner stops using the rings, and then has the PMD's connection removed.
+ * So the PMD does not have the real socket of a port with a relay. A client's is replaced by one
+ * end of a socket pair right after its start. A server's listening socket is replaced by one
+ * without a name, which gets one connection from the relay for each accepted client. Messages, and
+ * the descriptors in them, are passed on unchanged, except the peer's DISCONNECT. When the peer
+ * leaves, only a flag changes: the port's owner stops using the rings, and then has the PMD's
+ * connection removed.
  *
  * Everything here runs in the EAL's interrupt thread, except weft_memif_relay_ring() and _left().
  */
