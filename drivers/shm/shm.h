@@ -9,7 +9,7 @@
  *	shm_conn.c      making and ending connections
  *	shm_transfer.c  sends, completions, native reads of a peer's memory; waking the peer
  *	shm_progress.c  progress: messages, events of the sockets; sleeping
- *	shm_lane.c      the driver's table
+ *	shm_lane.c      struct weft_lane_driver of "shm"; opening and closing ifaces
  */
 #ifndef WEFT_SHM_H
 #define WEFT_SHM_H
@@ -26,21 +26,22 @@
 #include "shm/shm_mem.h"
 
 #define SHM_ADDR_LEN 32
-#define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */
-#define SHM_HALF_MAX 64   /* accepted connections without a hello yet */
-#define SHM_HALF_ONE 16   /* accepted connections without a hello yet, of one process */
-#define SHM_COMPS 128     /* outstanding completions of a lane_ep, at most */
+/* Each of these numbers is a maximum. */
+#define SHM_EPS_MAX 16384 /* connections of an iface, with those being made or not yet freed */
+#define SHM_HALF_MAX 64   /* connections of an iface accepted without a hello yet */
+#define SHM_HALF_ONE 16   /* connections of one process accepted without a hello yet */
+#define SHM_COMPS 128     /* outstanding completions of a lane_ep */
 #define SHM_BUFS 64       /* receive buffers of an iface */
-#define SHM_KEEP_MAX 32   /* buffers that callbacks may keep; at this number they must copy */
+#define SHM_KEEP_MAX 32   /* receive buffers of an iface that callbacks keep at the same time */
 #define SHM_NATIVES 16    /* outstanding native reads of a lane_ep */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
 #define SHM_HOT 2    /* rings that every progress() checks */
 #define SHM_COLD 2   /* further rings that every progress() checks, in rotation */
-#define SHM_BURST 64 /* records of one ring that one progress() takes at most */
+#define SHM_BURST 64 /* records that one check of a ring takes at most */
 #define SHM_TEXT_MAX 200
-/* Intervals of the checks of the sockets, in general and while connections are made. */
+/* The sockets are checked at these intervals: in general, and while connections are made. */
 #define SHM_LOOK_NS 1000000u
 #define SHM_LOOK_MAKING_NS 50000u
 
@@ -57,13 +58,13 @@ static_assert(sizeof(struct shm_addr) == SHM_ADDR_LEN, "lane_attr.dev_addr_len")
 
 #define SHM_HELLO_MAGIC 0x4f4c4548u
 
-/** The only message of either end over the socket, except single bytes that wake. */
+/** An end sends at most one hello over the socket, and then single bytes that wake the peer. */
 struct shm_hello {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t
-		fences; /**< the sender's system has no membarrier(): the peer's sends must fence */
-	int32_t status; /**< of a reply: 0, or a negative error and a reason */
+	/** 1: the sender's system has no membarrier(), so sends to it must fence; else 0 */
+	uint16_t fences;
+	int32_t status; /**< in a reply: 0, or a negative error with the reason in text */
 	uint32_t zero;
 	uint8_t addr[SHM_ADDR_LEN]; /**< struct shm_addr of the sender */
 	uint8_t to[8];              /**< iface_id of the receiver, little-endian */
@@ -84,12 +85,12 @@ enum shm_state {
 	SHM_REQUESTED,  /* initiator: waits for the reply */
 	SHM_ACCEPTED,   /* acceptor: waits for the hello */
 	SHM_UP,
-	SHM_DEAD, /* reported, or destroyed */
+	SHM_DEAD, /* ended or destroyed: it sends and receives nothing more */
 };
 
 struct shm_ep;
 
-/** A descriptor in the iface's epoll. */
+/** A descriptor in the iface's epoll set. */
 struct shm_fd {
 	int fd;
 	struct shm_ep *lane_ep; /* NULL: the listening socket, or the inbox */
@@ -110,27 +111,27 @@ struct shm_ep {
 	struct shm_rx rx;
 	struct shm_tx tx;
 	uint8_t state;
-	bool destroyed;   /* by its owner, or ended before its owner had it: shm_reap() frees it */
-	bool ended;       /* the peer has ended: deliver the records in the ring, then report it */
+	bool destroyed;   /* its owner has destroyed it, or never had it: shm_reap() frees it */
+	bool ended;       /* the peer is lost: deliver the ring's records, then report the end */
 	bool fences;      /* a send must fence before it checks whether the peer sleeps */
 	bool peer_fences; /* the peer's arm() has no membarrier() */
-	bool starved;     /* a send found the ring full since the last arm() */
+	bool starved;     /* a send was refused with -EAGAIN after the last disarm() */
 	uint16_t first_comp, num_comps;
-	int status;     /* of the attempt to connect; SHM_DEAD: what sends return */
-	pid_t pid;      /* 0 = unknown: it is in another PID namespace */
+	int status;     /* error of the attempt to connect, or 0; SHM_DEAD: the error of sends */
+	pid_t pid;      /* the peer's process; 0 = unknown: it is in another PID namespace */
 	uint64_t since; /* ns: begin of the connect timeout; 0 = the next progress() sets it */
 	struct shm_segment *segment;
-	const struct shm_reg_table *regs; /* the peer's; NULL = none */
+	const struct shm_reg_table *regs; /* the peer's table; NULL = none */
 	STAILQ_HEAD(, shm_native) natives;
 	unsigned int num_natives;
 	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
 	struct shm_addr peer;
 	struct shm_fd sock, process;
-	struct shm_receipt *receipt; /* in progress; NULL = none */
+	struct shm_receipt *receipt; /* of the hello that another thread receives; NULL = none */
 	TAILQ_ENTRY(shm_ep) entry;   /* in iface->making, ->up or ->dead */
 	LIST_ENTRY(shm_ep) waiting;  /* in iface->waiting, while num_comps > 0 */
-	uint32_t slot;               /* in iface->table */
-	char text[SHM_TEXT_MAX];     /* reason of its end */
+	uint32_t slot;               /* SHM_UP: index in iface->table */
+	char text[SHM_TEXT_MAX];     /* why the attempt to connect has failed */
 	struct shm_comp comps[SHM_COMPS];
 };
 TAILQ_HEAD(shm_list, shm_ep);
@@ -168,16 +169,16 @@ struct shm_iface {
 	/* lane_eps that are up: the first SHM_HOT are checked by every progress() */
 	struct shm_ep **table;
 	uint32_t table_room, num_table, next_cold, next_hot;
-	struct weft_log_limit full; /* lines about the limit of connections */
-	uint64_t look_at;           /* time of the next check of the sockets */
-	bool fences;                /* membarrier() is missing here */
-	bool registered;            /* registration_done was read: peers' membarrier() reaches us */
+	struct weft_log_limit full; /* of lines about connections for which a resource is missing */
+	uint64_t look_at;           /* time of the next check of the sockets, in ns */
+	bool fences;                /* this system has no membarrier() */
+	bool registered;            /* this process is registered for membarrier() of peers */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
 	struct weft_mpool natives;
-	int reg_fd;    /* our table of registrations; -1 = none, peers access no memory */
-	uint64_t word; /* random: a peer that can read it can read our memory */
+	int reg_fd;    /* our table of registrations; -1 = none, peers cannot read our memory */
+	uint64_t word; /* random number; a peer reads it to test whether it can read our memory */
 	uint32_t num_eps, num_half, num_making, num_kept;
 	int epoll;
 	pid_t owner; /* process that created the name of the socket */
@@ -185,12 +186,13 @@ struct shm_iface {
 	struct shm_inbox *inbox;
 	pid_t registers;               /* the process that started registrar; 0 = no thread */
 	pthread_t registrar;           /* registers this process for membarrier(), then ends */
-	atomic_bool registration_done; /* set by the registrar */
+	atomic_bool registration_done; /* set by register_process() if it succeeds */
 	uint64_t connect_timeout;
 	struct shm_addr addr;
 	struct weft_mpool bufs;
 	struct shm_count count;
-	_Alignas(64) uint8_t copy[SHM_RECORD_LINES * SHM_LINE]; /* of a message in the ring */
+	/* private copy of a short message, for the receive callback */
+	_Alignas(64) uint8_t copy[SHM_RECORD_LINES * SHM_LINE];
 };
 
 static inline struct shm_iface *shm_iface(struct weft_lane_iface *iface)

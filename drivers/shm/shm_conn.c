@@ -153,7 +153,7 @@ void shm_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->destroyed = true;
 	if (lane_ep->state != SHM_DEAD)
 		lane_bury(shm_iface(base->iface), lane_ep, -ECANCELED);
-	/* The peer may have taken more messages before it closed: read its position again. */
+	/* The peer may have taken more messages since the last check: read its position again. */
 	if (was_up)
 		shm_complete(lane_ep);
 	shm_cancel(lane_ep, -ECANCELED);
@@ -168,7 +168,7 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 	lane_bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
 	lane_ep->destroyed = lane_ep->destroyed || !known;
 	if (was_up)
-		shm_complete(lane_ep); /* messages that the peer had taken are delivered */
+		shm_complete(lane_ep); /* messages that the peer has taken complete with 0 */
 	shm_cancel(lane_ep, lane_ep->status);
 	if (!known || lane_ep->destroyed)
 		return;
@@ -190,7 +190,7 @@ static void lane_up(struct shm_iface *s, struct shm_ep *lane_ep, const struct sh
 
 	weft_socket_refuse_fds(lane_ep->sock.fd);
 	if (watch_socket(s, &lane_ep->sock, 0) < 0)
-		lane_ep->ended = true; /* without the watch, its end and wake-ups would be missed */
+		lane_ep->ended = true; /* unwatched, the peer's end and wake-ups would be missed */
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
 	s->num_half -= lane_ep->state == SHM_ACCEPTED;
@@ -307,7 +307,7 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	return 0;
 }
 
-/* The acceptor's reply. */
+/* Handle the acceptor's reply: the connection is made, or ends. */
 static void answer_received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	const struct shm_hello *hello = &r->hello;
@@ -387,7 +387,7 @@ static void serve_request(struct shm_iface *s, struct shm_ep *lane_ep, struct sh
 	lane_up(s, lane_ep, &r->hello, 0);
 }
 
-/* Connections without a hello yet are limited per process. */
+/* Has process @p pid as many connections without a hello as one process may have? */
 static bool has_its_share(const struct shm_iface *s, pid_t pid)
 {
 	const struct shm_ep *lane_ep;
@@ -418,8 +418,8 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	int fd, i;
 
 	/*
-	 * Without a free place, connections wait in the backlog: to close them would also fail
-	 * valid ones. While too many foreign descriptors wait to be closed, no more are received.
+	 * At SHM_HALF_MAX, connections wait in the backlog: to close them would also fail valid
+	 * ones. While too many foreign descriptors wait to be closed, no more are received.
 	 */
 	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

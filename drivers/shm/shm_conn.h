@@ -13,9 +13,9 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 void shm_ep_destroy(struct weft_lane_ep *base);
 /** Free destroyed lane_eps. Not within callbacks. */
 void shm_reap(struct shm_iface *s);
-/** End a lane_ep: EV_DOWN, or EV_GONE with status 0. Only within progress(). */
+/** End a lane_ep, and report EV_DOWN, or EV_GONE with status 0. Only within progress(). */
 void shm_end(struct shm_ep *lane_ep, int status, const char *text);
-/** Connections that are being made: try again, or end after the timeout. @return events */
+/** Try again to make connections, and end those that have failed. @return events */
 unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
 /** Accept connections that wait in the listening socket. @return events */
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);

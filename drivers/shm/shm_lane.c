@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver's table, opening and closing. */
+/* struct weft_lane_driver of "shm"; opening and closing ifaces. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int shm_is_reachable(struct weft_lane_iface *base, const void *addr, size
 	return shm_place_reachable(&shm_iface(base)->addr, addr, len, why, why_len);
 }
 
-/* The address was checked when it connected: its process listens there. */
+/* Connecting has checked that the peer's process listens at lane_ep->peer. */
 static bool shm_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 {
 	return len == SHM_ADDR_LEN && memcmp(&shm_ep(base)->peer, addr, len) == 0;
@@ -237,7 +237,7 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 			 options);
 		return -EINVAL;
 	}
-	/* Without this flag the lane is used like a network's: with others, and in stripes. */
+	/* Without this flag the lane is used like a network lane: with others, and in stripes. */
 	s->base.attr.features &= ~WEFT_LANE_F_HOST;
 	return 0;
 }
@@ -265,7 +265,7 @@ static void iface_init(struct shm_iface *s, const struct weft_lane_open *params)
 	shm_native_init(s);
 }
 
-/* Offer native reads. Where the system forbids them, peers copy. */
+/* Offer native reads. Where the system forbids them, peers send messages instead. */
 static void offer_memory(struct shm_iface *s, const struct weft_platform *platform)
 {
 	if (platform->random(platform->arg, &s->word, sizeof(s->word)) < 0 ||

@@ -121,7 +121,7 @@ static struct {
 	int fd;
 	pid_t pid; /* owner of the table: a forked child has none */
 	unsigned int users;
-	uint32_t used; /* slots that were ever used */
+	uint32_t used; /* slots used at least once: the first ones */
 	const struct weft_platform *platform;
 	SLIST_HEAD(, weft_mem_lane) free;
 } own;
@@ -196,7 +196,7 @@ int shm_reg_open(const struct weft_platform *platform, int *fd)
 
 	pthread_once(&once, register_atfork);
 	pthread_mutex_lock(&lock);
-	/* A copy of the process made without fork() has the descriptor number: do not use it. */
+	/* After a plain clone() no atfork handler has run: own.fd may be of another file. */
 	if (own.users > 0 && own.pid != getpid())
 		own.users = 0;
 	rc = own.users == 0 ? fork_error : 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_mem.h
- * Memory files that two processes share: the segment of a connection, and the table of registered
- * memory. doc/shm.md has every byte. Host byte order: they never leave the host.
+ * Memory files that processes share: the segment of a connection, and the table of registered
+ * memory. doc/shm.md has every byte. They have host byte order, since they never leave the host.
  *
- * Peers map the table of a process read-only. An access to a peer's memory looks up address, length
- * and rights in it. Keys are slots with a random part, and no addresses leave the host.
+ * Peers map the table of a process read-only. A native read finds address, length and rights of the
+ * peer's memory in the table. A key is a slot's number with a random part. Addresses of memory do
+ * not leave the host.
  */
 #ifndef WEFT_SHM_MEM_H
 #define WEFT_SHM_MEM_H
@@ -22,10 +23,10 @@
 /* ---- the segment of a connection */
 
 #define SHM_LINE 64u
-#define SHM_LINES 512u        /* of a ring: a power of two */
-#define SHM_RECORD_LINES 16u  /* of the largest record with its message in it */
-#define SHM_CHUNKS 16u        /* buffers for longer messages */
-#define SHM_CHUNK_SIZE 16384u /* bytes of one, and of the largest message */
+#define SHM_LINES 512u        /* lines of a ring: a power of two */
+#define SHM_RECORD_LINES 16u  /* lines of the largest record that contains its message */
+#define SHM_CHUNKS 16u        /* buffers for longer messages, in each direction */
+#define SHM_CHUNK_SIZE 16384u /* bytes of a chunk, and of the largest message */
 /** Largest message inside a record. */
 #define SHM_SHORT_MAX (SHM_RECORD_LINES * SHM_LINE - 8u)
 
@@ -38,13 +39,13 @@
 
 /** Words of one direction, on separate lines: each is written by one side, except sleeping. */
 struct shm_ctl {
-	/* the receiver's: lines taken, free-running */
+	/* written by the receiver: lines taken since the begin, modulo 2^32 */
 	_Alignas(SHM_LINE) _Atomic uint32_t head;
-	/* set by the receiver, cleared by the peer that wakes it: SHM_WAKE_* */
+	/* SHM_WAKE_*: set and cleared by the receiver; also cleared by a sender that wakes it */
 	_Alignas(SHM_LINE) _Atomic uint32_t sleeping;
-	/* the sender's: it has closed the connection in order */
+	/* written by the sender: 1 = it has ended the connection; a process that dies leaves 0 */
 	_Alignas(SHM_LINE) _Atomic uint32_t closed;
-	/* the receiver's: for each chunk, the number of its last use that has ended */
+	/* written by the receiver: for each chunk, the number of its last use that has ended */
 	_Alignas(SHM_LINE) _Atomic uint8_t done[SHM_CHUNKS];
 };
 
@@ -97,7 +98,7 @@ const char *shm_memfd_check(int fd, int seals, size_t size);
 
 #define SHM_REG_SLOTS 65536u /* a key's low 16 bits are the slot */
 
-/** Written only by its owner. */
+/** One registration. Only the process that owns the table writes it. */
 struct shm_reg_slot {
 	_Atomic uint64_t key; /**< 0 = free; written last, cleared first */
 	_Atomic uint64_t address, length;
@@ -111,7 +112,7 @@ struct shm_reg_table {
 
 /**
  * Open the table of this process, which the first of its ifaces creates.
- * @param[out] fd  to be passed to peers; the table keeps it
+ * @param[out] fd  to be passed to peers; shm_reg_close() closes it
  * @return 0, or a negative error: peers can't access memory of this process
  */
 int shm_reg_open(const struct weft_platform *platform, int *fd);
@@ -142,8 +143,8 @@ int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offse
 /*
  * The two ends of a ring of cache lines in shared memory. A record is one line or several
  * consecutive ones. Its first word has the whole description and is written last, so one load reads
- * the description consistently. Each side keeps its own position in private memory, and checks the
- * shared position of the other side.
+ * the description consistently. Each side keeps its own position in private memory. The receiver
+ * also publishes its position: the sender finds free lines by it.
  *
  * The position in its first word identifies a line as a new record. Words of earlier laps differ.
  * Message bytes at a line's beginning could look like such a word, so the receiver clears them.
@@ -169,9 +170,9 @@ static inline unsigned int shm_record_lines(size_t length)
 
 struct shm_tx {
 	struct shm_dir *dir;
-	uint32_t tail;            /* lines written */
+	uint32_t tail;            /* lines written or skipped */
 	uint32_t head;            /* lines taken by the receiver, at the last check */
-	uint32_t out;             /* mask of the chunks in use */
+	uint32_t out;             /* mask of the chunks in use, at the last shm_tx_chunk() */
 	bool broken;              /* the receiver's position is impossible */
 	uint8_t uses[SHM_CHUNKS]; /* number of the last use of each chunk, modulo 2^8 */
 };
@@ -210,7 +211,7 @@ static inline void shm_tx_fill(struct shm_tx *tx, uint32_t at)
 	tx->tail += SHM_LINES - at;
 }
 
-/** Reserve @p num consecutive lines, num <= SHM_RECORD_LINES; NULL = the ring is full. */
+/** Reserve @p num consecutive lines, num <= SHM_RECORD_LINES; NULL = the ring has no room. */
 static inline uint64_t *shm_tx_reserve(struct shm_tx *tx, unsigned int num)
 {
 	uint32_t at = tx->tail % SHM_LINES, rest = SHM_LINES - at;
@@ -228,7 +229,7 @@ static inline uint64_t *shm_tx_reserve(struct shm_tx *tx, unsigned int num)
 	return tx->dir->lines[at];
 }
 
-/** The record in the reserved lines is complete. */
+/** Publish the record in the reserved lines. */
 static inline void shm_tx_publish(struct shm_tx *tx, uint64_t *line, unsigned int num,
 				  size_t length, uint8_t am_id, unsigned int flags)
 {
@@ -278,7 +279,7 @@ struct shm_record {
 	uint8_t chunk, use; /* chunk == SHM_CHUNKS: the message is in the ring */
 };
 
-/** Is there no next record? This is the result of most checks. */
+/** Is there no next record? Most checks find none. */
 static inline bool shm_rx_empty(const struct shm_rx *rx)
 {
 	const _Atomic uint64_t *line = (const void *)rx->dir->lines[rx->head % SHM_LINES];
@@ -321,7 +322,7 @@ static inline int shm_rx_next(struct shm_rx *rx, uint8_t am_max, struct shm_reco
 	return r->length <= SHM_SHORT_MAX && shm_record_lines(r->length) <= SHM_LINES - at ? 1 : -1;
 }
 
-/** The record is copied: its lines, or its chunk, may be written again. */
+/** Release a copied record: its chunk at once, its lines by the next shm_rx_publish(). */
 static inline void shm_rx_taken(struct shm_rx *rx, const struct shm_record *r)
 {
 	uint32_t at = rx->head % SHM_LINES, num = 1, i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress. An iface with few peers checks all rings each time. With many, it checks those with
- * recent messages, and some of the others in rotation.
+ * Progress. An iface with up to SHM_HOT + SHM_COLD peers checks all rings each time. With more, it
+ * checks SHM_HOT rings that had messages lately, and SHM_COLD of the others in rotation.
  */
 
 #include <errno.h>
@@ -40,8 +40,8 @@ static long membarrier(int command)
 /*
  * membarrier() of a sleeper reaches the processes that have registered. In a process of several
  * threads the registration waits until each CPU has switched tasks once: 6 to 18 ms, during which
- * MPI_Init() would wait. So a thread registers. Until that is done this side fences for itself,
- * which is right at any time and costs some ns a message.
+ * MPI_Init() would wait. So a thread registers. Until the registration is done, each send fences,
+ * which is right at any time and costs some ns.
  */
 static void *register_process(void *arg)
 {
@@ -81,7 +81,7 @@ void shm_wait_init(struct shm_iface *s)
 	s->fences = !is_supported();
 	if (s->fences)
 		return;
-	/* With one thread the registration takes no time. */
+	/* In a process of one thread the registration does not wait. */
 	if (!__libc_single_threaded &&
 	    weft_thread_start("weft-barrier", register_process, s, NULL, &s->registrar) == 0)
 		s->registers = getpid();
@@ -220,7 +220,10 @@ static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 
 static void deliver_short(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
 {
-	/* Upper layers validate a private copy, which the peer cannot change: mostly a line. */
+	/*
+	 * Upper layers validate a private copy, which the peer cannot change. Most messages fit in
+	 * one line, for which the copy has a constant size.
+	 */
 	if (r->length <= SHM_LINE - 8)
 		memcpy(s->copy, r->data, SHM_LINE - 8);
 	else
@@ -266,7 +269,7 @@ static void end_broken(struct shm_iface *s, struct shm_ep *lane_ep)
 	shm_end(lane_ep, -EPROTO, "its process wrote invalid data into the shared memory");
 }
 
-/* The peer has ended, and its ring is empty. */
+/* Report that the peer has ended. All its records are delivered. */
 static void end_gone(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	/* Acquire: the peer's records precede this flag. */
@@ -340,7 +343,7 @@ static unsigned int poll_cold(struct shm_iface *s)
 	return sum;
 }
 
-/* ------------------------------------------------------------------ the rest */
+/* ------------------------------------------------------------------ progress */
 
 /* Check the sockets: new connections, replies, peers that have ended. */
 static unsigned int poll_sockets(struct shm_iface *s, uint64_t now_ns)

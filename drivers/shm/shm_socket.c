@@ -21,12 +21,12 @@
 /* ------------------------------------------------------------------ addresses */
 
 /*
- * Two processes share memory if they have the same system, user, network and user namespace, and
- * the same folder of sockets. The sockets would also reach other network namespaces. But a network
- * namespace counts as a separate host, which tests and containers connect by a network.
+ * Two processes can share memory if they have the same system, user, network and user namespace,
+ * and the same folder of sockets. The sockets would also reach other network namespaces. But a
+ * network namespace counts as a separate host, which tests and containers connect by a network.
  */
 
-/* Hashes instead of the numbers: addresses leave the host, and must not reveal the numbers. */
+/* Addresses leave the host, so they have a hash of these numbers, which does not reveal them. */
 static const struct weft_siphash_key place_key = {0x7765667420736d31ull, 0x706c616365303031ull};
 
 struct place {
@@ -129,8 +129,8 @@ void shm_place_print(const void *addr, size_t len, char *buf, size_t size)
 /* ------------------------------------------------------------------ sockets */
 
 /*
- * Sockets in a folder that only this user may access. Names in the abstract namespace have no
- * permissions: each user of the network namespace could fill the backlog, and pass descriptors
+ * The sockets are in a folder that only this user may access. Names in the abstract namespace have
+ * no permissions: each user of the network namespace could fill the backlog, and pass descriptors
  * whose close() blocks.
  */
 
@@ -245,7 +245,7 @@ bool shm_socket_has_message(int sock)
 	return recv(sock, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) > 0;
 }
 
-/* Peek at the next message, without its descriptors. @return false: call shm_socket_recv() */
+/* Copy the next message, which stays in the socket. @return false: none, or shorter than a hello */
 static bool socket_peek(int sock, struct shm_hello *hello)
 {
 	return recv(sock, hello, sizeof(*hello), MSG_DONTWAIT | MSG_PEEK) == sizeof(*hello);
@@ -281,7 +281,7 @@ int shm_process_open(pid_t pid)
 
 struct shm_inbox {
 	_Atomic(struct shm_receipt *) done; /* the newest first */
-	atomic_uint refs;                   /* the iface, and each receipt in progress */
+	atomic_uint refs; /* 1 for the iface, and 1 for each receipt in progress */
 	int event;
 };
 
@@ -320,7 +320,7 @@ static int check_sender(const struct shm_receipt *r)
 	struct shm_hello hello;
 	struct shm_addr addr;
 
-	/* A malformed hello is refused later, with its own reason. */
+	/* Without a hello there is no address to check: shm_socket_recv() reports the cause. */
 	if (!socket_peek(r->sock, &hello) || hello.magic != SHM_HELLO_MAGIC)
 		return 0;
 	memcpy(&addr, hello.addr, sizeof(addr));
@@ -464,7 +464,7 @@ int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const str
 	r->own = *own;
 	r->pid = lane_ep->pid;
 	r->is_answer = lane_ep->state == SHM_REQUESTED;
-	/* Relaxed: the queue of jobs orders it. */
+	/* Relaxed: the lock of the queue of jobs orders this before the thread's decrement. */
 	atomic_fetch_add_explicit(&inbox->refs, 1, memory_order_relaxed);
 	rc = weft_blocking_run(receive_hello, r);
 	if (rc < 0) {

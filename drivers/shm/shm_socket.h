@@ -20,7 +20,7 @@
 /** Fill in the address of a new iface. @return 0, or a negative error with a reason in @p why */
 int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
 		   size_t why_len);
-/** Does @p addr share memory with @p own? @return 0, or a negative error with a reason in @p why */
+/** Can @p own connect to @p addr? @return 0, or a negative error with a reason in @p why */
 int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
 			size_t why_len);
 void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
@@ -58,11 +58,11 @@ struct shm_receipt {
 	struct shm_inbox *inbox;
 	struct shm_receipt *next;
 
-	struct shm_ep *lane_ep; /**< NULL: it has ended; only for the progress thread */
+	struct shm_ep *lane_ep; /**< for the progress thread only; NULL: the lane_ep has ended */
 	int sock;
 	bool closes; /**< the connection has ended: the socket is closed with the receipt */
 
-	/* set by the caller */
+	/* set by shm_receipt_start() */
 	struct shm_addr own;
 	pid_t pid;
 	bool is_answer;
@@ -70,10 +70,10 @@ struct shm_receipt {
 	/* the result */
 	int status; /**< 0; -EAGAIN: no hello yet, or its sender is unknown yet; or an error */
 	struct shm_hello hello;
-	bool is_hello; /**< else no reply is sent */
-	char why[160]; /**< of an error, if is_hello */
+	bool is_hello; /**< a hello has arrived; an acceptor replies to nothing else */
+	char why[160]; /**< reason for refusing an initiator's hello, if status < 0 */
 	struct shm_segment *segment;
-	const struct shm_reg_table *regs; /**< NULL = none */
+	const struct shm_reg_table *regs; /**< the sender's table; NULL = none */
 };
 
 /** @return NULL with errno */

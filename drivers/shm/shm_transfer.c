@@ -40,12 +40,12 @@ void shm_wake(struct shm_ep *lane_ep)
  * after the release, and the owner would not be notified of its end.
  *
  * progress() executes operations in slices, so that messages are handled in between. A system call
- * takes as long as the copy of 20 pages, so one call has all operations of a slice.
+ * costs as much as the copy of 20 pages, so one call has several operations of a slice.
  */
 
 /*
- * Bytes that a progress call copies for one lane_ep. Messages wait in the meantime, so the fewer
- * peers an iface has, the larger is the slice of each.
+ * Bytes that a progress call copies at most for one lane_ep. Messages wait in the meantime, so the
+ * more connections an iface has, the smaller is the slice of each.
  */
 #define SLICE_MIN (256u << 10)
 #define SLICE_MAX (1024u << 10)
@@ -189,12 +189,12 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 /** The operations of one system call: the front of the queue. */
 struct batch {
 	struct iovec here[SHM_NATIVES + SHM_NATIVE_IOV], there[SHM_NATIVES];
-	size_t part[SHM_NATIVES]; /* of each operation */
+	size_t part[SHM_NATIVES]; /* bytes of each operation in this call */
 	size_t len;
 	unsigned int num_here, num;
 };
 
-/* Add the part of our memory after the bytes that are done: at most @p most bytes. */
+/* Add our memory for the next @p most bytes of the operation, which follow those already copied. */
 static void add_here(struct batch *b, const struct shm_native *n, size_t most)
 {
 	size_t skip = n->done, len = 0, part;
@@ -256,7 +256,7 @@ static ssize_t batch_move(struct batch *b, struct shm_ep *lane_ep, size_t most)
 	rc = batch_gather(b, lane_ep, most);
 	if (rc < 0)
 		return rc;
-	if (b->len == 0) /* an operation of 0 bytes */
+	if (b->len == 0) /* the first operation has 0 bytes */
 		return 0;
 	if (!is_alive(lane_ep))
 		return -ECONNRESET;
@@ -279,7 +279,10 @@ static void native_end(struct shm_ep *lane_ep, int status)
 	comp->done(comp, status);
 }
 
-/* The system has withdrawn the permission: messages do the remaining operations. */
+/*
+ * -EPERM, -ENOSYS: the system has withdrawn the permission. The lane_ep offers no more native
+ * reads, and -ECANCELED lets upper layers repeat this one by messages.
+ */
 static int taken_away(struct shm_ep *lane_ep, int error)
 {
 	if (error != -EPERM && error != -ENOSYS)
@@ -332,7 +335,7 @@ static unsigned int work_slice(struct shm_iface *s, struct shm_ep *lane_ep)
 		budget -= (size_t)moved;
 		if (b.num == 0)
 			native_advance(s, lane_ep, 0);
-		/* A callback may end all of them, and append others. */
+		/* A callback may end all operations, and append others. */
 		for (unsigned int i = 0; i < b.num && !STAILQ_EMPTY(&lane_ep->natives); i++) {
 			part = b.part[i] < (size_t)moved ? b.part[i] : (size_t)moved;
 			if (part == 0)
@@ -365,7 +368,10 @@ static void native_cancel(struct shm_ep *lane_ep, int status)
 
 /* ------------------------------------------------------------------ messages */
 
-/* The ring is full, there is no chunk or no place for a completion, or the lane is not up. */
+/*
+ * -EAGAIN: the ring is full, no chunk or no place for a completion is free, or the lane is not up
+ * yet. After its end: its error.
+ */
 static int send_refused(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
@@ -440,7 +446,7 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/* Add a completion, due when the peer has taken all records before it. A place is free. */
+/* Add a completion, due when the peer has taken all records written so far. A place is free. */
 static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);

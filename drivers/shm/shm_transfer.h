@@ -18,17 +18,17 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp);
 int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
-/** Run the completions of messages that the peer has taken. @return their number */
+/** Run the completions of records that the peer has taken. @return number of completions */
 unsigned int shm_complete(struct shm_ep *lane_ep);
 /** Run all completions that are left, and end native reads, with the error @p status. */
 void shm_cancel(struct shm_ep *lane_ep, int status);
 
 void shm_native_init(struct shm_iface *s);
-/** Does the system permit processes to access each other's memory? */
+/** Does process_vm_readv() work? A test reads this process's own memory. */
 bool shm_native_works(const struct shm_iface *s);
 
 /**
- * The rate at which the kernel copies between processes, measured once per process (0.2 ms).
+ * The rate of process_vm_readv(), measured once per process, on its own memory (0.2 ms).
  * @return bytes/s; 0 = unknown
  */
 double shm_native_rate(void);
@@ -37,15 +37,15 @@ bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *he
 int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
 		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		  struct weft_lane_comp *comp);
-/** Execute a slice of the outstanding operations. @return events */
+/** Execute a slice of the outstanding operations of each lane_ep. @return events */
 unsigned int shm_native_work(struct shm_iface *s);
 
 void shm_wake(struct shm_ep *lane_ep);
 
 /**
  * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
- * arm() writes its word and then checks the ring, with a fence for both sides in between
- * (membarrier()). While membarrier() is missing at the peer, or not registered here, this side
+ * arm() writes ctl.sleeping and then checks the ring. In between it calls membarrier(), a fence for
+ * both sides. If the peer has no membarrier(), or this process is not registered for it, this side
  * fences, too.
  */
 static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
