@@ -21,8 +21,9 @@
  *
  *	roce_text.c   options of a lane; which entry of the GID table it uses; message texts:
  *	              completion errors, events
- *	roce_wire.c   validation of addresses and datagrams from peers; decisions about a queue
- *	              pair: outstanding messages, places of the send queue, suspicion, its end
+ *	roce_wire.c   validation of addresses and datagrams from peers; roce_wire.h has the
+ *	              decisions about a queue pair: outstanding messages, places of the send
+ *	              queue, suspicion, its end
  *
  *	ud.c          the control channel (ud.h): opening, progress, closing, datagrams
  *	ud_ep.c       its connections: which one a datagram belongs to; initiators prove that they
@@ -44,7 +45,7 @@
 
 /* ------------------------------------------------------------------ counters */
 
-/* Field, name and help text of each. */
+/* Field, name and help text of each counter. */
 #define ROCE_COUNTERS(X)                                                                          \
 	X(tx, "tx.messages", "Messages sent.")                                                    \
 	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                        \
@@ -88,7 +89,7 @@
 #define ROCE_RING_PLACES 128
 #define ROCE_RING_SIZE (ROCE_RING_PLACES * ROCE_PLACE + ROCE_SQ_DEPTH * 8)
 #define ROCE_MAX_RINGS (WEFT_ROCE_WINDOW_MAX / ROCE_RING_PLACES)
-#define ROCE_NO_MESSAGE 0xff /* struct roce_unacked: a request without a message */
+#define ROCE_NO_MESSAGE 0xff /* roce_unacked.id of PING: it is not sent over another lane */
 #define ROCE_POLL 32         /* completions that one poll takes at most */
 
 enum roce_slot_kind {
@@ -103,9 +104,9 @@ enum roce_slot_kind {
 struct roce_slot {
 	struct roce_chan *chan;
 	struct weft_lane_comp *comp; /* completion of an operation on remote memory */
-	uint64_t *result;            /* where the result of an atomic goes */
+	uint64_t *result;            /* AMO: the caller's memory for the old value */
 	uint32_t at;                 /* number of the request on its queue pair */
-	uint32_t sent;               /* SEND: messages sent, this one included */
+	uint32_t sent;               /* SEND: messages sent on the queue pair, this one included */
 	uint32_t bytes;
 	uint8_t kind;
 };
@@ -119,7 +120,7 @@ struct roce_unacked {
 	struct roce_buf *buf;        /* buffer of a packed message, else NULL */
 	uint32_t bytes;
 	uint8_t id;
-	uint8_t hdr_len, iovcnt; /* zero copy; the iov follows the header in the place */
+	uint8_t hdr_len, iovcnt; /* zero copy: the place has the header and, after it, the iov */
 };
 
 static_assert(ROCE_ZCOPY_HDR % 16 == 0 &&
@@ -131,32 +132,31 @@ struct roce_chan {
 	struct ibv_qp *qp;
 	struct weft_roce_credit credit;
 	struct weft_roce_sq sq;
-	uint32_t reads, max_reads; /* outstanding reads and atomics */
+	uint32_t reads, max_reads; /* outstanding reads and atomics, and their maximum */
 	uint32_t on_wire;          /* messages that the device has completed; cumulative */
-	uint32_t done;             /* min(on_wire, acked): messages that are complete */
+	uint32_t done;             /* messages that are complete; ROCE_UP: min(on_wire, acked) */
 	uint32_t unacked_mask;
-	volatile struct weft_roce_word *word; /* written by the peer */
-	uint32_t word_seen;                   /* its value at the last check */
+	volatile struct weft_roce_word *word; /* count of processed messages: the peer writes it */
+	uint32_t word_seen;                   /* value of word at the last check */
 	uint64_t word_remote;
-	uint64_t busy_since; /* ns: post of the oldest request, or the last completion */
+	uint64_t busy_since; /* ns: the oldest request was added, or a later completion came */
 	uint64_t ack_since; /* ns: arrival of the first message that is not reported as processed */
 	bool ack_now;
 	bool bye;      /* BYE of the peer has arrived */
 	bool bye_sent; /* our BYE was posted */
-	bool last_wqe; /* in the error state, and all its receives are in the completion queue */
+	bool last_wqe; /* in the error state all receives have gone to the completion queue */
 	uint64_t last_wqe_at; /* iface->empties when last_wqe was set */
 	uint64_t last_rx_at;  /* ns: last evidence that the peer's process lives */
 	bool received;        /* at least one message, count or acknowledgement has arrived */
-	bool abandoned;       /* completions may still come: its memory stays until the end */
-	bool lost; /* the device refused requests: those from lost_from on get no completion */
+	bool abandoned;       /* completions may still come: its memory stays until close() */
+	bool lost; /* requests from lost_from on were not posted, and get no completion */
 	uint32_t lost_from;
-	/* of a stopped lane: the operation that caused the error, and operations kept for reap */
-	uint32_t refused_at;
-	int refused; /* < 0: its status */
-	uint64_t parked[ROCE_SQ_DEPTH / 64];
+	uint32_t refused_at; /* number of the operation that caused the error, if refused < 0 */
+	int refused;         /* status of that operation; 0 = none */
+	uint64_t parked[ROCE_SQ_DEPTH / 64]; /* mask of slots that wait for roce_ep_reap() */
 	bool in_acks, in_batch, in_wait;
 	TAILQ_ENTRY(roce_chan) ack_link, batch_link, wait_link;
-	struct roce_buf *rings[ROCE_MAX_RINGS]; /* the first one always */
+	struct roce_buf *rings[ROCE_MAX_RINGS]; /* NULL = not needed for the window */
 	struct roce_slot *slots;
 	struct roce_unacked *unacked;
 	struct ibv_send_wr wr[WEFT_ROCE_BATCH];
@@ -165,15 +165,18 @@ struct roce_chan {
 
 enum roce_lane_ep_state {
 	ROCE_CREATED,
-	ROCE_CONNECTING, /* the thread connects it */
+	ROCE_CONNECTING, /* a thread of the device connects it */
 	ROCE_UP,
-	ROCE_FAILED,  /* or closed by the peer; waits for its owner to destroy it */
-	ROCE_STOPPED, /* by its owner, which has other lanes; its messages are kept for them */
-	ROCE_BYE,     /* destroyed: BYE was sent and is not complete */
-	ROCE_DRAIN,   /* destroyed: queue pairs in error, requests complete */
+	ROCE_FAILED,  /* it has failed, or the peer has closed it; its owner has not destroyed it */
+	ROCE_STOPPED, /* its owner has stopped it, and takes its messages for other lanes */
+	ROCE_BYE,     /* destroyed: BYE was sent, and the close has not finished */
+	ROCE_DRAIN,   /* destroyed: it waits for completions of queue pairs in the error state */
 };
 
-/** A flush waits until, on each queue pair, messages up to these numbers are complete. */
+/**
+ * A flush waits until, on each queue pair, messages up to `sent` and requests up to `tail` are
+ * complete.
+ */
 struct roce_flush {
 	STAILQ_ENTRY(roce_flush) link;
 	struct weft_lane_comp *comp;
@@ -184,11 +187,11 @@ struct roce_lane_ep {
 	struct weft_lane_ep base; /* first */
 	enum roce_lane_ep_state state;
 	uint8_t num_qps, next_qp;
-	int status; /* why it failed */
-	int broken; /* the device refused a request, in a call that may not report events */
+	int status; /* 0, or after the end the error that calls return */
+	int broken; /* errno of a post that the device refused; progress() then fails the lane */
 	struct roce_chan *chans[WEFT_ROCE_MAX_QPS];
 	STAILQ_HEAD(, roce_flush) flushes;
-	LIST_ENTRY(roce_lane_ep) link; /* iface->lane_eps, or iface->dying */
+	LIST_ENTRY(roce_lane_ep) link; /* in iface->lane_eps; destroyed: in iface->dying */
 	TAILQ_ENTRY(roce_lane_ep) connect_link;
 	struct roce_job job;
 	struct ibv_mr *word_mr;
@@ -196,33 +199,33 @@ struct roce_lane_ep {
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
-	/* the iface's, copied for the thread: when the iface's changes, the lane_ep ends */
+	/* copy of the iface's, for the thread that connects; when that changes, the lane_ep ends */
 	uint8_t sgid_index;
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers that its queue pairs promise to the peer */
-	uint64_t since;    /* ns: begin of FAILED or DRAIN, after the thread has finished */
-	bool connecting;   /* in iface->connecting: the thread owns its queue pairs */
+	uint64_t since;    /* ns: its end or destruction, or later the queue pairs' error state */
+	bool connecting;   /* in iface->connecting: a thread owns its queue pairs */
 	bool bye_due;      /* it ended while connecting, and must still send BYE */
-	bool closing;      /* BYE was sent and is not complete */
+	bool closing;      /* BYE was sent, and the close has not finished */
 	bool reaped;       /* stopped, and the messages that the peer lacks were returned */
 	struct weft_roce_close close;
 	struct weft_roce_silence silence;
-	uint8_t silent_checks; /* consecutive checks that found it silent for too long */
+	uint8_t silent_checks; /* consecutive checks that found it silent, up to SILENT_CHECKS */
 	char peer[48];
 };
 
-/** 4096 consecutive queue pair numbers. */
+/** Queue pairs with 4096 consecutive numbers. */
 struct roce_qpns {
 	uint32_t used;
 	struct roce_chan *chan[4096];
 };
 
-/** How a device wakes a sleeping owner: roce_cq.c. */
+/** Notifications by which a device wakes a sleeping owner (roce_cq.c). */
 struct roce_notify {
-	struct ibv_comp_channel *channel; /* NULL = the device has none */
+	struct ibv_comp_channel *channel; /* NULL = none: nothing wakes the owner */
 	/* a notification of the next completion is requested */
 	bool requested;
-	uint64_t empties; /* the interface's `empties` at that request */
+	uint64_t empties; /* the interface's `empties` when the notification was requested */
 };
 
 struct roce_iface {
@@ -241,7 +244,7 @@ struct roce_iface {
 	uint64_t now, next_slow;
 	uint64_t empties,
 		empty_at; /* polls that left the completion queue empty; time of the last one */
-	uint64_t empty_before; /* time of the last one before this poll */
+	uint64_t empty_before; /* empty_at before the present poll */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	weft_lane_iface_event_cb iface_event;
@@ -253,8 +256,8 @@ struct roce_iface {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct roce_notify notify;
-	uint64_t look_ns; /* a sleeping owner checks counts after this time */
-	/* requests that may still be posted: the completion queue has an entry for each */
+	uint64_t look_ns; /* after this time of sleep the owner checks counts of peers */
+	/* requests that may still be added: the completion queue has an entry for each */
 	uint32_t tx_room;
 	uint32_t tx_total;
 	uint32_t byes; /* queue pairs whose BYE may still be due: each has a place reserved */
@@ -292,7 +295,7 @@ static inline struct roce_iface *roce_lane_ep_iface(const struct roce_lane_ep *l
 	return (struct roce_iface *)lane_ep->base.iface;
 }
 
-/** For messages about the lane. */
+/** Names of device and peer, for message texts about the lane. */
 static inline struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep)
 {
 	return (struct weft_roce_names){.device = roce_lane_ep_iface(lane_ep)->dev->name,
@@ -305,14 +308,14 @@ static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 	return r->tx_room > r->byes + reserve;
 }
 
-/** Requests, and buffers, that a queue pair may always have, whatever the others have. */
+/** Requests, and buffers, that a queue pair may have while any are left. */
 #define ROCE_SHARE_MIN 8u
 
 /**
  * May a queue pair that has @p mine take one more of the @p total that all share, of which @p left
- * are left? A part, at most half of the total, guarantees each queue pair ROCE_SHARE_MIN. Of the
- * rest, a queue pair may have half of what is left. So some are always left for new queue pairs,
- * also while many dead peers hold theirs until the device gives up.
+ * are left? ROCE_SHARE_MIN are reserved for each queue pair, but at most half of the total. Beyond
+ * ROCE_SHARE_MIN, a queue pair has at most half of the unreserved ones that are left. So some are
+ * left for new queue pairs, also while many dead peers hold theirs until the device gives up.
  */
 static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_t total,
 			      uint32_t left)
@@ -324,7 +327,7 @@ static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_
 	return (left > kept && mine < (left - kept) / 2) || (mine < ROCE_SHARE_MIN && left > 0);
 }
 
-/** roce_share() of the places of the completion queue. */
+/** May the queue pair take one more place of the completion queue? */
 static inline bool roce_share_place(const struct roce_iface *r, const struct roce_chan *chan)
 {
 	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);

@@ -16,7 +16,7 @@
 /*
  * Asynchronous events of the device: ports that go down, queue pairs that fail, addresses that are
  * removed. Workers share a device. The first worker that polls reads all events and gives each
- * iface a copy of those that concern it.
+ * iface a copy of those that may concern it.
  */
 
 void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port)
@@ -54,7 +54,7 @@ static bool is_port_event(enum ibv_event_type type)
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-/* Queue a copy of @p event for each iface that it may concern; ifaces know their queue pairs. */
+/* Queue a copy of @p event for each iface that it may concern. */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {
 	struct roce_watch *w;
@@ -85,7 +85,7 @@ void roce_watch_poll(struct roce_dev *dev)
 	struct ibv_async_event event;
 
 	if (pthread_mutex_trylock(&dev->lock) != 0)
-		return; /* another worker reads them */
+		return; /* mostly another worker reads the events now */
 	while (ibv_get_async_event(dev->ctx, &event) == 0) {
 		hand_out(dev, &event);
 		/* Until the acknowledgement, the event's queue pair can't be destroyed. */
@@ -255,7 +255,7 @@ int roce_job_start(struct roce_dev *dev, struct roce_job *job)
 	pthread_mutex_lock(&dev->lock);
 	if (dev->jobs_open >= dev->num_threads && dev->num_threads < ROCE_THREADS)
 		rc = start_thread(dev);
-	/* One thread is enough to execute all jobs, so a failure is not an error then. */
+	/* One thread is enough to execute all jobs: a failure to start another is no error. */
 	if (dev->num_threads > 0)
 		rc = 0;
 	if (rc == 0) {

@@ -18,7 +18,7 @@
 
 void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port);
 void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
-/** Read the device's events and queue them for the ifaces that they concern. Never waits. */
+/** Read the device's events and queue them for the ifaces that they may concern. Never waits. */
 void roce_watch_poll(struct roce_dev *dev);
 /** Next event of @p watch. @return false = none */
 bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);

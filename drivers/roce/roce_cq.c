@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions; receive buffers and the receive path; owners that sleep until a completion. */
+/* Completions; receive buffers and the receive path; owners that sleep until one completes. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
  * peers (roce_wire.h), but for the buffers of the current poll, for which there is a margin.
  */
 
-#define DEFAULT_BUFS 16384 /* at most; memory is allocated as peers connect */
+#define DEFAULT_BUFS 16384 /* buffers at most, if not configured; allocated as peers connect */
 #define MARGIN (2 * ROCE_POLL)
 
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
@@ -64,7 +64,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	return 0;
 }
 
-/* Post @p n buffers of the pool. @return the number posted */
+/* Post @p n buffers of the pool, n <= ROCE_POLL. @return the number posted */
 static uint32_t post_buffers(struct roce_iface *r, uint32_t n)
 {
 	struct ibv_recv_wr wr[ROCE_POLL], *bad = NULL;
@@ -146,7 +146,7 @@ void roce_release(struct weft_lane_iface *base, void *desc)
  * message is dropped and counted, and its lane ends.
  */
 
-/* Delay after which a count is written by itself, if no message has carried it. */
+/* Delay in ns after which a count is written by itself, if no message has carried it. */
 #define ACK_DELAY_NS 30000
 
 /* ------------------------------------------------------------------ which queue pair */
@@ -232,7 +232,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			continue;
 		}
 		if (!weft_roce_word_read(chan->word, &count)) {
-			/* a write is in progress: read it at the next poll */
+			/* a write is in progress: read the word at the next poll */
 			r->count.partial_word++;
 			continue;
 		}
@@ -245,7 +245,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			chan->last_rx_at = r->now;
 			messages_acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
-			/* Callbacks of messages may have destroyed others in the list. */
+			/* Callbacks of messages may have removed other entries of the list. */
 			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
 		}
 	}
@@ -409,8 +409,9 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 }
 
 /*
- * The oldest @p n requests have completed. A worker that polls rarely sees this late. It is certain
- * only that they had not completed at the last poll that left the queue empty.
+ * The oldest @p n requests have completed: note how long the device took. A worker that polls
+ * rarely sees completions late. It is certain only that the requests were outstanding at the last
+ * poll that left the completion queue empty.
  */
 static void note_answer(struct roce_chan *chan, uint32_t n)
 {
@@ -462,7 +463,8 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 
 /*
  * One past the newest message that is complete. On a lane that has ended no more counts of the peer
- * arrive, so completions of the device decide. For a stopped lane the peer still reports its state.
+ * arrive, so completions of the device decide. Messages of a stopped lane wait for the peer's state
+ * (roce_ep_reap()).
  */
 static inline uint32_t over_until(const struct roce_chan *chan)
 {
@@ -482,7 +484,7 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 	return lane_ep->state == ROCE_FAILED ? lane_ep->status : -ECANCELED;
 }
 
-/* A callback may end the lane, which calls this again: state and bound are checked each time. */
+/* A callback may end the lane, which calls this function: check state and bound each time. */
 void roce_chan_done(struct roce_chan *chan)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
@@ -584,16 +586,17 @@ unsigned int roce_cq_poll(struct roce_iface *r)
 /*
  * Sleeping owners (lane.h, waiting): the device notifies of completions through a completion
  * channel. Completions from before the request for a notification cause none, so after the request
- * the completion queue is polled once more. arm() returns -EBUSY when it has just requested one,
- * and 0 when a progress() since then has found the queue empty.
+ * the completion queue is polled once more. arm() returns -EBUSY until a progress() after the
+ * request has found the queue empty, and then 0.
  *
  * Two kinds of events cause no completion. Counts that peers write (when no message carries them)
- * are polled while messages are outstanding, after 50 us, 100 us, ... 1 ms. Events of the device,
- * and results of the threads that resolve addresses, are polled within the times below.
+ * are polled while messages are outstanding, after 50 us, 100 us, ... 1 ms. Events of the device
+ * are polled after ROCE_ASLEEP_NS or SLOW_BUSY_NS, results of the threads that resolve addresses
+ * after ROCE_LOOK_MAX_NS.
  */
 
 #define LOOK_MIN_NS 50000u
-/* ns between two checks of the device's events, while requests are outstanding */
+/* ns between two checks of the device's events by a sleeping owner, with outstanding requests */
 #define SLOW_BUSY_NS 20000000u
 
 /* ------------------------------------------------------------------ the channel */
@@ -631,7 +634,7 @@ int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties)
 		return 0;
 	if (!n->requested) {
 		if (ibv_req_notify_cq(cq, 0) != 0)
-			return 0; /* the device is gone, which its events report */
+			return 0; /* the device is gone: an event reports that */
 		n->requested = true;
 		n->empties = empties;
 	}

@@ -13,8 +13,8 @@ unsigned int roce_cq_poll(struct roce_iface *r);
 void roce_chan_done(struct roce_chan *chan);
 /**
  * End requests that the device will not complete, from number @p from on, with the lane_ep's
- * status, or -ECANCELED if it has none. Without effect while the device still has requests before
- * @p from.
+ * status, or -ECANCELED if it has none. This has no effect while the device still has requests
+ * before @p from.
  */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 
@@ -32,17 +32,17 @@ void roce_release(struct weft_lane_iface *iface, void *desc);
 
 /** Send counts of processed messages to peers, where they are due. */
 void roce_acks_send(struct roce_iface *r);
-/** Read the words that peers write. @return number of new counts */
+/** Read the counts that peers have written (struct weft_roce_word). @return number of new counts */
 unsigned int roce_words_read(struct roce_iface *r);
 struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
 void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 
-/* How an owner sleeps; the control channel (ud.c) uses these, too. */
+/* An owner sleeps by these functions, also that of the control channel (ud.c). */
 
-/** ns, at most, between two checks of connections that begin or end, and of the peers' counts */
+/** ns at most until a sleeping owner checks peers' counts, and connections that begin or end */
 #define ROCE_LOOK_MAX_NS 1000000u
-/** ns between two checks of the device's events by an owner that sleeps */
+/** ns at most until a sleeping owner checks the device's events */
 #define ROCE_ASLEEP_NS 100000000u
 /** A thread that waits for completions yields its core after this number of polls. */
 #define ROCE_POLLS_YIELD 64u
@@ -50,7 +50,7 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
 /** Call it after the completion queue is destroyed. */
 void roce_notify_close(struct roce_notify *n);
-/** @return the descriptor that is readable after a notification; -ENOTSUP: the device has none */
+/** @return the descriptor that is readable after a notification; -ENOTSUP: there is no channel */
 int roce_notify_fd(const struct roce_notify *n);
 /**
  * Request a notification of the next completion. @p empties: polls that left the queue empty.
@@ -60,7 +60,7 @@ int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties);
 /** Take the notifications that have arrived. */
 void roce_notify_taken(struct roce_notify *n);
 
-/** Lower @p due to @p ns after @p now. */
+/** Lower @p due to @p ns after @p now, if it is later. */
 static inline void roce_due_within(uint64_t now, uint64_t *due, uint64_t ns)
 {
 	if (now + ns < *due)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs devices, their registrations, ports and addresses, and the peers that these reach. */
+/* Verbs devices, their registrations, ports and addresses, and routes from these to peers. */
 
 #include "roce_dev.h"
 
@@ -28,7 +28,7 @@
 
 /*
  * The device addresses a registration by an IOVA that begins at the offset of the first byte within
- * its 2 MiB of virtual memory (roce_iova()). So a peer learns no address of this process.
+ * its 2 MiB of virtual memory (roce_iova()). So a peer learns no more than this offset.
  */
 
 static struct roce_dev *dev_of(struct weft_lane_iface *iface)
@@ -36,7 +36,7 @@ static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 	return roce_iface_of(iface)->dev;
 }
 
-/* Access as verbs flags. Remote writes and atomics need local write access (IBTA 10.6.3.1). */
+/* Translate to verbs flags. Remote writes and atomics need local write access (IBTA 10.6.3.1). */
 static int verbs_access(const struct roce_dev *dev, unsigned int access)
 {
 	int flags = 0;
@@ -119,7 +119,7 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Register @p len bytes of memory whose pages exist. @return least time in s; -1: it failed */
+/* Register @p len bytes, whose pages exist, several times. @return least time in s, or -1 */
 static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 {
 	struct weft_mem_lane m;
@@ -146,7 +146,7 @@ static void measure_registration(struct roce_dev *dev)
 	void *p = mmap(NULL, large, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	/* UCX's assumption, in case the measurement fails. */
+	/* If the measurement fails, UCX's assumptions remain. */
 	dev->reg_cost = 16e-6;
 	dev->reg_growth = 0.06e-9;
 	if (p == MAP_FAILED)
@@ -169,9 +169,9 @@ struct roce_chunk {
 	struct ibv_mr *mr;
 };
 
-#define POOL_FIRST 32   /* objects of the first chunk; each further one doubles the pool */
-#define POOL_CHUNK 512  /* objects of a chunk at most */
-#define POOL_SKIP 65536 /* after a failure at most this number of calls fail without a try */
+#define POOL_FIRST 32   /* buffers of the first chunk; a further one doubles the pool, at most */
+#define POOL_CHUNK 512  /* buffers of a chunk at most */
+#define POOL_SKIP 65536 /* after a failure at most this number of calls fail without an attempt */
 
 void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max)
 {
@@ -261,7 +261,7 @@ bool roce_pool_more(struct roce_pool *pool)
 /*
  * Verbs devices. Each is opened once per process, and all workers share its protection domain, so
  * that memory is registered once. The first worker that polls reads the device's asynchronous
- * events and hands them to the ifaces that they concern.
+ * events and hands them to the ifaces that they may concern.
  */
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -472,7 +472,7 @@ int roce_dev_list(weft_lane_resource_cb add, void *arg)
 
 /* ------------------------------------------------------------------ attributes of a port */
 
-/* The GID entries of a port that are in use. @return count */
+/* Fill @p table with the GID entries of a port that are in use. @return their number */
 static int dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max)
 {
 	struct ibv_gid_entry entry;
@@ -519,7 +519,7 @@ bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce
 	return false;
 }
 
-/* Network device of a GID entry, "" when it can't be seen from here (another namespace). */
+/* Find the network device of a GID entry. @p name is "" if it is in another network namespace. */
 static void dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64])
 {
 	struct ibv_gid_entry entry;
@@ -559,7 +559,7 @@ void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size)
 
 double roce_port_rate(const struct ibv_port_attr *port)
 {
-	/* Gb/s of one line, by its code, after encoding. */
+	/* Gb/s of one line without its encoding, by the code in ibv_port_attr.active_speed. */
 	static const struct {
 		uint8_t code;
 		double gbps;
@@ -592,11 +592,12 @@ double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port)
 /* ------------------------------------------------------------------ routes */
 
 /*
- * A peer in the lane's own network has a route. Otherwise the kernel's routes decide, and the route
- * must use the lane's network device: the kernel resolves addresses through this one.
+ * A peer in the lane's own network can be reached. Otherwise the kernel's routes decide, and the
+ * route must use the lane's network device, through which the kernel resolves addresses. Peers
+ * count as reachable while that device or its networks are unknown.
  */
 
-/* Bits of an IPv4-mapped or IPv6 address. */
+/* Prefix length in a GID, which has IPv4 addresses as IPv4-mapped ones: 96 bits more. */
 static unsigned int mask_bits(const struct sockaddr *mask)
 {
 	const uint8_t *p =
@@ -619,7 +620,7 @@ static bool is_gid(const struct sockaddr *addr, const uint8_t gid[16])
 	       memcmp(&((const struct sockaddr_in6 *)addr)->sin6_addr, gid, 16) == 0;
 }
 
-/* @return 1 yes, 0 no, -1 unknown: the device is in another network namespace */
+/* @return 1 yes, 0 no, -1 unknown: for example, the device is in another network namespace */
 static int same_network(const char *netdev, const uint8_t own[16], const uint8_t peer[16])
 {
 	struct weft_roce_subnet net = {0};
@@ -641,7 +642,7 @@ static int same_network(const char *netdev, const uint8_t own[16], const uint8_t
 	return rc;
 }
 
-/* The kernel's route must use this network device. @return 0, or a negative error with @p why */
+/* Can @p netdev reach @p peer? @return 0, also if unknown, or a negative error with @p why */
 static int route_check(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
 		       size_t why_len)
 {
@@ -666,7 +667,7 @@ static int route_check(const char *netdev, const uint8_t own[16], const uint8_t 
 
 /* ------------------------------------------------------------------ ports */
 
-/* Shared by both drivers, RC and UD. */
+/* Both drivers, roce and roce_ud, use these functions. */
 
 static uint8_t mtu_code(unsigned int bytes)
 {

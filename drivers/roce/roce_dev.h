@@ -20,28 +20,28 @@
 #include "roce_text.h"
 #include "roce_wire.h"
 
-/** An event of a device or of a queue pair, queued for the iface that it concerns. */
+/** An event of a device or of a queue pair; each iface that it may concern gets a copy. */
 struct roce_event {
 	STAILQ_ENTRY(roce_event) link;
 	enum ibv_event_type type;
-	uint32_t qpn; /* number of the queue pair, for an event of one */
-	/* completion queue or shared receive queue: to be compared, never followed */
+	uint32_t qpn; /* number of the queue pair, for an event of a queue pair */
+	/* completion queue or shared receive queue that failed: only compared, never accessed */
 	const void *queue;
 };
 
 struct roce_watch {
 	LIST_ENTRY(roce_watch) link;
-	STAILQ_HEAD(, roce_event) events; /* under the device's lock */
-	atomic_bool pending;              /* events is not empty; read without the lock */
+	STAILQ_HEAD(, roce_event) events; /* protected by the device's lock */
+	atomic_bool pending;              /* events may be queued; read without the lock */
 	unsigned int port;
 };
 
 struct roce_job {
 	STAILQ_ENTRY(roce_job) link;
-	void (*run)(struct roce_job *job); /* in one of the device's threads */
+	void (*run)(struct roce_job *job); /* one of the device's threads calls it */
 	int err;                           /* positive errno, written before done */
-	bool waits;                        /* it has not begun; under the device's lock */
-	uint8_t host[16];                  /* GID of the host that it waits for; 0 = none */
+	bool waits;                        /* not begun; protected by the device's lock */
+	uint8_t host[16];                  /* GID of the host that it waits for; all 0 = none */
 	atomic_bool done;
 };
 
@@ -64,8 +64,8 @@ struct roce_dev {
 	unsigned int num_threads;
 	pthread_cond_t wake;
 	STAILQ_HEAD(, roce_job) jobs;
-	const struct roce_job *running[ROCE_THREADS]; /* NULL = unused */
-	unsigned int jobs_open;                       /* waiting or running */
+	const struct roce_job *running[ROCE_THREADS]; /* jobs that threads execute, and NULLs */
+	unsigned int jobs_open;                       /* number of jobs that wait or run */
 	bool threads_end;
 };
 
@@ -79,7 +79,7 @@ int roce_dev_list(weft_lane_resource_cb add, void *arg);
 
 /** Find the present index of this GID and type: @p gid->index. @return false = not in the table */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
-/** A phrase for messages about an address that was removed. */
+/** Write a phrase for messages about an address that was removed. */
 void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 /** Identity of the hardware: PCI address, or the device's name. */
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
@@ -88,10 +88,10 @@ double roce_port_rate(const struct ibv_port_attr *port);
 /** bytes/s of the port, by a query of the device; 0 = the device does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 
-/** The state of a port, by events of the device. */
+/** The state of a port, as events of the device report it. */
 struct roce_port_watch {
 	bool up;
-	uint64_t down_since; /* ns; 0 = it was up all the time */
+	uint64_t down_since; /* ns: time of the last PORT_ERR; 0 = there was none */
 };
 
 #define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log has the reason)"
@@ -112,7 +112,7 @@ int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *i
 		   size_t why_len);
 void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
 		    uint8_t mtu, uint32_t seg);
-/** is_reachable() and print_address() of both kinds. */
+/** Both kinds of iface use these for is_reachable() and print_address(). */
 int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
 		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
 		   size_t why_len);
@@ -122,12 +122,11 @@ void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 struct roce_dev;
 
-/** A registration. */
 struct weft_mem_lane {
 	struct ibv_mr *mr;
 	uintptr_t start;
 	size_t length;
-	/* device's address of the first byte (roce_iova()): no virtual one is on the wire */
+	/* device's address of the first byte (roce_iova()): no virtual address is on the wire */
 	uint64_t iova;
 };
 
@@ -142,7 +141,7 @@ static inline uint64_t roce_iova(const void *p)
 	return (uintptr_t)p & ((2u << 20) - 1);
 }
 
-/** For a local scatter entry; the caller has checked the range. */
+/** The device's address of @p p, which is inside the registration. */
 static inline uint64_t roce_mem_iova(const struct weft_mem_lane *mem, const void *p)
 {
 	return (uintptr_t)p - mem->start + mem->iova;
@@ -161,7 +160,7 @@ static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 	return mem->mr->rkey | mem->iova << 32;
 }
 
-/** The error message for a verbs object that could not be created: locked memory may be short. */
+/** Write into @p why that verbs object @p what could not be created: locked memory may be short. */
 void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
 		       size_t why_len);
 
@@ -170,7 +169,7 @@ int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, uns
 void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/** One object of a pool of registered memory. */
+/** A buffer of a pool of registered memory. */
 struct roce_buf {
 	struct roce_buf *next;
 	uint32_t lkey;
@@ -180,19 +179,20 @@ struct roce_buf {
 struct roce_pool {
 	struct roce_dev *dev;
 	struct roce_buf *free;
-	size_t size; /* bytes of data of an object */
+	size_t size; /* bytes of roce_buf.data */
 	size_t total, in_use, max;
-	uint32_t skip, skip_next; /* requests to grow that are not tried, after one that failed */
+	/* after a failure to grow: calls of roce_pool_more() that still fail without an attempt */
+	uint32_t skip, skip_next;
 	struct roce_chunk *chunks;
 };
 
 void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max);
 void roce_pool_fini(struct roce_pool *pool);
-/** Make sure that @p n objects are free, if the limit allows. @return 0 or a negative error */
+/** Make sure that @p n buffers are free, if the limit allows. @return 0 or a negative error */
 int roce_pool_reserve(struct roce_pool *pool, size_t n);
 /**
- * No object is free, and one is needed: grow. After a failure, skip most attempts, because each is
- * a system call. @return true = one is free
+ * Grow, because no buffer is free. After a failure, skip most attempts, because each of them is a
+ * system call. @return true = a buffer is free
  */
 bool roce_pool_more(struct roce_pool *pool);
 

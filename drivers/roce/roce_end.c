@@ -16,11 +16,14 @@
 /* ------------------------------------------------------------------ termination */
 
 /*
- * Termination of lane_eps: by a failure, by BYE of the peer, or because their owner destroys them;
- * and flushes, which end before or with them. roce_qp.c has the states.
+ * Termination of lane_eps: by a failure, by BYE of the peer, or because their owner destroys them.
+ * Flushes end before their lane_ep or with it. roce_qp.c has the states.
  */
 
-/* ns for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe, Linux 6.1) */
+/*
+ * ns after the error state until all receives are back, for a device that has never reported
+ * QP_LAST_WQE_REACHED (rdma_rxe, Linux 6.1)
+ */
 #define DRAIN_NS 10000000
 
 /* Put the queue pairs into the error state. @return 0 or the first error */
@@ -49,7 +52,7 @@ static void send_bye(struct roce_lane_ep *lane_ep)
 	lane_ep->close.give_up = r->now + r->give_up_ns;
 	for (i = 0; i < lane_ep->num_qps; i++) {
 		/*
-		 * If messages were sent to the peer, the close lasts until the device gives up,
+		 * If messages were sent to the peer, the close may last until the device gives up,
 		 * also when nothing was ever received.
 		 */
 		lane_ep->close.received = lane_ep->close.received || lane_ep->chans[i]->received ||
@@ -108,7 +111,7 @@ static struct weft_lane_comp *flush_take(struct roce_lane_ep *lane_ep)
 	return comp;
 }
 
-/* Are the messages not only complete, but also processed by the peer? */
+/* Has the peer processed all messages before the flush, and are all requests before it complete? */
 static bool flush_delivered(const struct roce_lane_ep *lane_ep, const struct roce_flush *f)
 {
 	unsigned int i;
@@ -181,7 +184,8 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 
 /*
  * BYE of a peer that receives messages and closes at once may arrive, over another queue pair,
- * before its counts are read. Read them, so that messages that it has processed do not fail.
+ * before its counts are read. Read the counts, so that messages that the peer has processed do not
+ * fail.
  */
 static void read_last_words(struct roce_lane_ep *lane_ep)
 {
@@ -222,8 +226,9 @@ static void lane_abandon(struct roce_lane_ep *lane_ep)
 }
 
 /*
- * Have all receives of its queue pairs been taken from the completion queue? Destroying a queue
- * pair silently removes its completions (on mlx5), and their buffers would leak.
+ * Have all receives of its queue pairs been taken from the completion queue, or is it too late to
+ * wait for more? Destroying a queue pair silently removes its completions (on mlx5), and their
+ * buffers would leak.
  */
 static bool receives_are_back(const struct roce_lane_ep *lane_ep)
 {
@@ -248,7 +253,7 @@ void roce_reap(struct roce_iface *r)
 	for (lane_ep = LIST_FIRST(&r->dying); lane_ep; lane_ep = next) {
 		next = LIST_NEXT(lane_ep, link);
 		if (lane_ep->connecting)
-			continue; /* roce_connect_progress() */
+			continue; /* a thread connects it; roce_connect_progress() goes on */
 		if (lane_ep->state == ROCE_BYE) {
 			if (roce_lane_ep_close(lane_ep))
 				lane_ep->state = ROCE_DRAIN;
@@ -311,7 +316,7 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 		struct roce_chan *chan = lane_ep->chans[i];
 		uint32_t n = chan->sq.head - chan->sq.posted;
 
-		/* The last message that is still here requests its count at once. */
+		/* If the last request is a message not yet posted, request its count at once. */
 		if (n > 0 && chan->wr[n - 1].opcode == IBV_WR_SEND_WITH_IMM)
 			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ACK_REQ;
 		f->sent[i] = chan->credit.sent;
@@ -333,13 +338,13 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
  *
  * The state of receiving is a count for each queue pair, since each delivers in order. The queue
  * pairs of a stopped lane are in the error state before this state is sent to the peer. So messages
- * that are still in the completion queue are dropped, and the peer sends them over another lane. No
- * read, write or atomic of the peer accesses our memory from then on. So reads and writes of the
- * lane wait for the peer's state, and may be repeated after it. It is unknown which atomics the
- * peer's device has executed, except for those that our device was never given.
+ * that are still in the completion queue are dropped, and the peer sends them over another lane.
+ * Reads, writes and atomics of the peer no longer access our memory after that. So reads and writes
+ * of the lane wait for the peer's state, and may be repeated when it has arrived. It is unknown
+ * which atomics the peer's device has executed, except for those that were never posted.
  */
 
-/* Consecutive checks that must fail: after a pause of the whole host, the device is late, too. */
+/* Consecutive checks that must find silence: after a pause of the host, the device is late, too. */
 #define SILENT_CHECKS 2u
 
 /* ------------------------------------------------------------------ suspicion */
@@ -356,7 +361,7 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 {
 	bool up = lane_ep->state == ROCE_UP;
 
-	/* Queue pairs that have given up do not recover: this is no mere silence (-ETIMEDOUT). */
+	/* Queue pairs that have given up do not recover: report more than silence (-ETIMEDOUT). */
 	if (up)
 		lane_suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
 	if (!up || lane_ep->state == ROCE_UP)
@@ -378,7 +383,7 @@ static uint64_t bytes_under_way(const struct roce_lane_ep *lane_ep)
 	return bytes;
 }
 
-/* Has a queue pair had no completion for longer than the limit of this lane? */
+/* Has a queue pair with outstanding requests had no completion for longer than the lane's limit? */
 static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -430,7 +435,7 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep)
 	lane_suspect(lane_ep, 0, text);
 }
 
-/* A stopped process's device acknowledges, too: only messages and counts are evidence. */
+/* The device of a suspended process acknowledges, too: only messages and counts are evidence. */
 uint64_t roce_ep_seen(const struct weft_lane_ep *base)
 {
 	const struct roce_lane_ep *lane_ep = (const struct roce_lane_ep *)base;
@@ -514,7 +519,7 @@ int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, in
 	return ROCE_PARKED;
 }
 
-/* End parked operations in the order of posting. @p status 0: each ends with its own status */
+/* End parked operations in the order of posting. @p status 0: each ends with lost_status() */
 static void end_parked(struct roce_chan *chan, int status)
 {
 	uint32_t k, i;
@@ -575,7 +580,7 @@ static void give_released(struct weft_lane_comp *comp, int status)
 struct give {
 	weft_lane_reap_cb cb;
 	void *arg;
-	uint8_t *room; /* for a zero-copy message */
+	uint8_t *room; /* memory in which a zero-copy message is made contiguous */
 	struct twice *twice;
 };
 

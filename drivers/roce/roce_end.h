@@ -15,14 +15,14 @@ int roce_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		 weft_lane_reap_cb cb, void *arg);
 /** Fail the lane with @p status, unless its owner has other lanes and stops this one. */
 void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text);
-/** Check whether the lane seems dead; report that to its owner. */
+/** Check whether the lane seems dead, and report #WEFT_LANE_EV_SUSPECT if so. */
 void roce_suspect_look(struct roce_lane_ep *lane_ep);
 
 #define ROCE_PARKED 1
 /**
- * The final status of a read, write or atomic that has completed with @p status, if the lane was
- * stopped. #ROCE_PARKED: it is open until roce_ep_reap() or roce_ep_destroy(). For other lanes
- * @p status
+ * The final status of a read, write or atomic that has completed with the error @p status: @p
+ * status itself, unless the lane was stopped or the operation caused the lane's error.
+ * #ROCE_PARKED: the operation stays open until roce_ep_reap() or roce_ep_destroy()
  */
 int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, int status);
 
@@ -37,9 +37,9 @@ void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event,
 		       const char *text);
 void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 			  enum ibv_wc_status status);
-/** BYE of the peer has arrived on one of the queue pairs. */
+/** BYE of the peer has arrived on a queue pair. When all have received it, set close.seen_at. */
 void roce_lane_ep_bye(struct roce_lane_ep *lane_ep);
-/** BYE was sent: has the close finished? Then its queue pairs are in the error state. */
+/** After BYE was sent: has the close finished? If so, the queue pairs go to the error state. */
 bool roce_lane_ep_close(struct roce_lane_ep *lane_ep);
 /** The thread has finished with a lane_ep that has ended: the worker owns its queue pairs again. */
 void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep);

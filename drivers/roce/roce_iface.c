@@ -17,12 +17,12 @@
 #include "roce_send.h"
 
 #define TX_REQUESTS \
-	8192 /* outstanding per iface: the completion queue holds one completion for each */
+	8192 /* outstanding requests per iface, at most: each has a place in the completion queue */
 #define TX_BUFS 4096
-#define RINGS 8192 /* one for each queue pair, and more for those with a large window */
+#define RINGS 8192 /* at most: each queue pair has one, or more if its window is large */
 #define RMA_MAX \
-	(1u << 20) /* of one read or write: larger ones would delay others, and unbalance rails */
-#define CLOSE_NS 3000000000ull /* close() waits for give_up_ns and this time */
+	(1u << 20) /* bytes of one read or write: larger ones would delay others, unbalance rails */
+#define CLOSE_NS 3000000000ull /* close() waits at most for give_up_ns and this time */
 
 /* ------------------------------------------------------------------ effect of events on lanes */
 
@@ -33,7 +33,7 @@
 
 #define SLOW_NS 5000000 /* ns between two rounds of this work */
 
-/* All lanes of the iface fail. Callbacks may destroy lane_eps, so each round begins at the head. */
+/* Fail or stop all lanes. Callbacks may destroy lane_eps, so each round begins at the head. */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
 	struct roce_lane_ep *lane_ep;
@@ -134,7 +134,7 @@ static void handle_event(struct roce_iface *r, const struct roce_event *e)
 		break;
 	default:
 		/*
-		 * Without meaning for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
+		 * These events need no action: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
 		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
 		 * CLIENT_REREGISTER, WQ_FATAL.
 		 */
@@ -362,7 +362,7 @@ static void roce_close(struct weft_lane_iface *base)
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
-		/* The time starts when the thread, which the kernel limits, has finished. */
+		/* The time starts when no lane_ep connects: the kernel limits the time of that. */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
 		/* On a core with busy processes each yield costs their time slices. */
@@ -411,7 +411,7 @@ static const struct weft_lane_ops roce_ops = {
 
 /*
  * Find the device's limit of inline data by creating queue pairs, as no attribute has it. @return
- * -1 = it can create no reliable queue pair
+ * bytes, one of sizes[]; -1: the device can create no reliable queue pair
  */
 static int probe_inline(struct roce_iface *r)
 {
@@ -483,7 +483,7 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 {
 	struct weft_lane_attr *a = &r->base.attr;
-	/* Software devices (rdma_rxe, siw) have no vendor id, and the kernel's figures. */
+	/* Software devices (rdma_rxe, siw) have no vendor id, and higher costs. */
 	bool soft = r->dev->attr.vendor_id == 0 || r->dev->attr.vendor_id == 0xffffff;
 	size_t rma = port->max_msg_sz && port->max_msg_sz < RMA_MAX ? port->max_msg_sz : RMA_MAX;
 

@@ -22,8 +22,8 @@
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED, STOPPED
  *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed
  *
- * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes. BYE: BYE was sent
- * and is not complete. DRAIN: outstanding requests complete with errors.
+ * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes. BYE: BYE was sent,
+ * and the close has not finished. DRAIN: outstanding requests complete with errors.
  *
  * When the peer has closed, our BYE in reply is sent in state FAILED. roce_wire.h decides its end,
  * as in state BYE.
@@ -37,11 +37,11 @@
  * queue pair goes into the error state, all of its requests complete, and then it is destroyed.
  */
 
-#define READS_MAX 16 /* outstanding reads and atomics per queue pair */
+#define READS_MAX 16 /* outstanding reads and atomics per queue pair, at most */
 
 /* ------------------------------------------------------------------ create */
 
-/* Outstanding reads and atomics per queue pair, from the limit of the device. */
+/* @p device: the device's limit of outstanding reads and atomics. @return the limit used here */
 static unsigned int reads_max(int device)
 {
 	return device < 0 ? 0 : device < READS_MAX ? (unsigned int)device : READS_MAX;
@@ -125,7 +125,7 @@ static int chan_create(struct roce_lane_ep *lane_ep)
 
 	if (!chan)
 		return -ENOMEM;
-	/* Half of the completion queue is reserved for data messages. */
+	/* BYEs of queue pairs take at most half of the completion queue's places for requests. */
 	if (r->byes >= r->tx_total / 2) {
 		free(chan);
 		weft_warn("%s: its completion queue serves %u queue pairs at most: lower the "
@@ -178,7 +178,7 @@ static int words_setup(struct roce_iface *r, struct roce_lane_ep *lane_ep)
 		return -ENOMEM;
 	for (i = 0; i < WEFT_ROCE_MAX_QPS; i++)
 		lane_ep->words[i] = weft_roce_word(0);
-	/* A registration for each lane_ep: no peer can write the words of another peer. */
+	/* Each lane_ep has its own registration, so no peer can write the words of another peer. */
 	lane_ep->word_mr =
 		ibv_reg_mr_iova(r->dev->pd, lane_ep->words, size, roce_iova(lane_ep->words),
 				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -340,7 +340,7 @@ static int connect_qp(struct roce_lane_ep *lane_ep, unsigned int i,
 	struct roce_chan *chan = lane_ep->chans[i];
 	/*
 	 * A message keeps its place until the peer has processed it and the device has completed
-	 * it: at most the window, or ROCE_SQ_DEPTH messages.
+	 * it. These are at most as many as the window, or as ROCE_SQ_DEPTH if that is larger.
 	 */
 	uint32_t places = ROCE_RING_PLACES, k;
 
@@ -407,7 +407,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	memcpy(lane_ep->job.host, lane_ep->remote_gid, sizeof(lane_ep->job.host));
 	rc = roce_job_start(r->dev, &lane_ep->job);
 	if (rc < 0) {
-		lane_ep->job.run = NULL; /* no thread has it */
+		lane_ep->job.run = NULL; /* no thread executes the job */
 		return rc;
 	}
 	lane_ep->state = ROCE_CONNECTING;

@@ -11,9 +11,10 @@
 /* ------------------------------------------------------------------ messages */
 
 /*
- * The send path. Short messages are copied into their place and sent inline; others are packed into
- * a registered buffer. Zero-copy messages have their header in the place, and their payload stays
- * in the user's memory. All of these bytes are kept until the peer has processed the message.
+ * The send path. Short messages are copied into their place, and sent inline if the device can do
+ * so. Others are packed into a registered buffer. Zero-copy messages have their header in the
+ * place, and their payload stays in the user's memory. All of these bytes are kept until the peer
+ * has processed the message and the device has completed it.
  */
 
 /* Places reserved for BYE and for one count. */
@@ -67,7 +68,7 @@ static int not_up(const struct roce_lane_ep *lane_ep)
 
 /*
  * Take a place for a request of @p kind. The caller has checked that there is one. @return its work
- * request, with all but the links cleared
+ * request, of which the caller sets opcode, immediate data, remote address and scatter entries
  */
 static struct ibv_send_wr *chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
 				    struct roce_slot **out)
@@ -147,7 +148,7 @@ static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t 
 	return u;
 }
 
-/* The work request is filled in: count the message and its unacknowledged bytes. */
+/* The work request is filled in: count the message, and post it now or with the batch. */
 static void message_sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
 			 size_t bytes)
 {
@@ -391,8 +392,8 @@ void roce_tx_flush(struct weft_lane_iface *base)
 /*
  * Remote memory. One call is one request: the limits of a device are attributes of the iface
  * (max_get, max_put, max_rma_iov), and the protocol layer splits accordingly. The hardware of both
- * ends limits outstanding reads and atomics of a queue pair. A further one would block the messages
- * after it, so it is refused with -EAGAIN.
+ * ends limits outstanding reads and atomics of a queue pair. A further read would block the
+ * messages after it, so it is refused with -EAGAIN.
  */
 
 /* Choose a queue pair for a request, which with @p read needs a read resource. */
@@ -495,7 +496,7 @@ int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operan
 
 	if (__builtin_expect(!base->up, 0))
 		return lane_ep->status ? lane_ep->status : -EAGAIN;
-	/* Check here: the device would report these as an error of the whole queue pair. */
+	/* Check the arguments: for the device they would be an error of the whole queue pair. */
 	if (!result || !comp || ((key >> 32) + remote_offset) % 8 != 0 ||
 	    (op != WEFT_LANE_AMO_ADD && op != WEFT_LANE_AMO_CSWAP))
 		return -EINVAL;

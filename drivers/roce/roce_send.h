@@ -16,13 +16,13 @@ int roce_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, 
 		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		  struct weft_lane_comp *comp);
 void roce_tx_flush(struct weft_lane_iface *iface);
-/** Post the batch to the device. */
+/** Post the collected requests to the device. */
 void roce_chan_ring(struct roce_chan *chan);
-/** Write our count into the peer's memory. @return 0 or -EAGAIN */
+/** Write the count of processed messages into the peer's memory. @return 0 or -EAGAIN */
 int roce_chan_count_send(struct roce_chan *chan);
 /** Send PING, which the peer's process must acknowledge, if there is space. */
 void roce_chan_ping(struct roce_chan *chan);
-/** Send BYE. @return false = no place */
+/** Send BYE. @return false = no place, or BYE was sent before */
 bool roce_chan_bye(struct roce_chan *chan);
 
 int roce_get_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,

@@ -21,7 +21,7 @@ bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net)
 	return rest == 0 || ((gid[whole] ^ net->net[whole]) >> (8 - rest)) == 0;
 }
 
-/* Kinds of entries, best first. */
+/* Kinds of GID entries, best first. */
 enum rank { V2_IPV4, V2_IPV4_LOCAL, V2_IPV6, V2_IPV6_LOCAL, V1, NUM_RANKS };
 
 static const char *const rank_words[NUM_RANKS] = {
@@ -53,7 +53,7 @@ static const struct weft_roce_gid *nth_best(const struct weft_roce_gid *table, i
 	return NULL;
 }
 
-/* "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more", as many as fit, the best ones first. */
+/* Print "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more": entries that fit, the best ones first. */
 static void print_table(const struct weft_roce_gid *table, int num, char *buf, size_t size)
 {
 	const struct weft_roce_gid *g;
@@ -141,7 +141,7 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 
 /* DSCP 26 (AF31), ECN-capable: the default in NIC vendors' guides for RoCE with DCQCN. */
 #define DEFAULT_TC 106
-/* 268 ms; with 6 retries it gives up after 1.9 s: longer than switches need to change a route. */
+/* 268 ms. With 6 retries a device gives up after 1.9 s: switches change a route in less time. */
 #define DEFAULT_TIMEOUT 16
 #define DEFAULT_RETRY 6
 #define DEFAULT_RNR_TIMER 12 /* 0.64 ms */
@@ -213,7 +213,7 @@ static int set_tc(void *opts, const struct weft_opt *it)
 	unsigned int *tc = &((struct weft_roce_opts *)opts)->tc;
 	char text[8], *end;
 
-	/* Also as hexadecimal number: guides and tools write 0x6a. */
+	/* Accept a hexadecimal number, too: guides and tools write 0x6a. */
 	if (it->value_len > 2 && it->value_len <= 4 && it->value[0] == '0' &&
 	    (it->value[1] | 32) == 'x') {
 		snprintf(text, sizeof(text), "%.*s", (int)it->value_len, it->value);
@@ -305,7 +305,7 @@ uint64_t weft_roce_give_up_ns(const struct weft_roce_opts *opts)
 
 /* ------------------------------------------------------------------ error messages */
 
-/* The meaning of a completion's status for messages; @p hint = what to check. */
+/* Error and message text for the status of a completion; hint: what the user should check. */
 static const struct {
 	int error;
 	const char *what, *hint;

@@ -28,18 +28,18 @@ struct weft_roce_gid {
 /** Addresses that a lane may have: subnet=10.0.0.0/16. */
 struct weft_roce_subnet {
 	uint8_t net[16];
-	uint8_t prefix; /**< of 128 bits; 0 = not given */
+	uint8_t prefix; /**< length in bits, 96 more for IPv4; 0 = no subnet was given */
 };
 
 bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net);
 
 /**
- * Choose: RoCE v2 before v1, which is used only with gid=N; IPv4 before IPv6; addresses of the
- * network before link-local ones; then the lowest index.
+ * Choose an entry of the GID table. With gid=N it is that one. Otherwise it is of RoCE v2: IPv4
+ * before IPv6, then other addresses before link-local ones, then the first in @p table.
  *
  * @param table   entries of the device; @p num of them
- * @param index   requested index, or -1; required for v1
- * @param subnet  NULL = any
+ * @param index   requested index (gid=N), or -1; RoCE v1 requires it
+ * @param subnet  NULL or prefix 0 = any; ignored if @p index is given
  * @param[out] why  the reason for the choice, or an error message with the entries and the remedy
  * @return position in @p table, or -EADDRNOTAVAIL
  */
@@ -49,15 +49,15 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 #define WEFT_ROCE_OPTS_KNOWN "gid, subnet, mtu, tc, timeout, retry, rnr_timer, qps, window, seg"
 
 struct weft_roce_opts {
-	int gid;                        /**< index in the GID table; -1 = by rule */
+	int gid;                        /**< index in the GID table; -1 = weft_roce_gid_pick() */
 	struct weft_roce_subnet subnet; /**< prefix 0 = any */
 	unsigned int mtu;               /**< largest path MTU, bytes; 0 = the port's */
 	unsigned int tc;                /**< traffic class of the IP header: DSCP << 2 | ECN */
 	unsigned int timeout;           /**< 4.096 us x 2^timeout until a retransmission, 1..31 */
-	unsigned int retry;             /**< tries after the first, 0..6; 7 would be endless */
+	unsigned int retry;             /**< retransmissions, 0..6; 7 would be endless */
 	unsigned int rnr_timer;         /**< IBTA code, 1..31; 0 would be 655 ms */
-	unsigned int qps;               /**< queue pairs of a lane */
-	unsigned int window;            /**< outstanding messages per queue pair */
+	unsigned int qps;               /**< queue pairs of a lane, at most */
+	unsigned int window;            /**< outstanding messages of a peer, per queue pair */
 	unsigned int seg;               /**< largest message and size of a receive buffer, bytes */
 };
 
@@ -97,10 +97,10 @@ struct weft_roce_names {
 void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status status,
 		       uint64_t waited_ns, char *buf, size_t size);
 
-/** The error of a lane that ends by this status. @return negative errno */
+/** @return negative errno of a lane that ends by this completion status */
 int weft_roce_wc_error(enum ibv_wc_status status);
 
-/** Why a queue pair could not be connected: @p err: errno of ibv_modify_qp(), ibv_create_ah(). */
+/** Why a queue pair could not be connected. @p err: errno of ibv_modify_qp(), ibv_create_ah() */
 void weft_roce_text_connect(const struct weft_roce_names *names, int err, char *buf, size_t size);
 
 /** The message for an event of a queue pair. */

@@ -28,7 +28,7 @@ static bool gid_is_host(const uint8_t gid[16])
 
 	if (memcmp(gid, none, 16) == 0 || gid[0] == 0xff)
 		return false;
-	/* IPv4: not in 0/8 or 127/8, not multicast. */
+	/* A host's IPv4 address is not in 0/8 or 127/8, and below 224/4 (multicast). */
 	return !weft_roce_gid_is_ipv4(gid) || (gid[12] != 0 && gid[12] != 127 && gid[12] < 224);
 }
 
@@ -130,7 +130,10 @@ static bool source_of(const uint8_t *grh, uint8_t gid[16])
 	return gid_is_host(gid);
 }
 
-/* A RETRY has no connection of its sender and no payload; any other datagram has a connection. */
+/*
+ * A RETRY has a cookie, but no connection of its sender and no payload. Any other datagram has a
+ * connection of its sender, and a cookie only without a connection of its receiver.
+ */
 static bool roles_fit(const struct weft_roce_ud_packet *p)
 {
 	if (p->am_id == WEFT_ROCE_UD_RETRY)

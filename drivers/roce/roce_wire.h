@@ -6,7 +6,7 @@
  * suspected, when it may end. core/wire.def has the structures: little-endian, packed. Pure: no
  * verbs calls.
  *
- * A message is one SEND with immediate data; the immediate data is its header:
+ * A message is one SEND with immediate data, which is its header:
  *
  *	bit 31     control: the am id is enum weft_roce_control, there is no payload
  *	bit 30     the sender requests a count at once when this message is processed
@@ -82,7 +82,7 @@ static inline bool weft_roce_word_read(const volatile struct weft_roce_word *wor
 int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind, char *why,
 			 size_t why_len);
 
-/** weft_roce_addr_check() for a lane_ep's address. */
+/** Validate a lane_ep's address from a peer, as weft_roce_addr_check() does. */
 int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_len);
 
 /** A GID as text: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */
@@ -129,7 +129,7 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
  * processed.
  *
  * Every message takes one buffer of the receiver's shared queue. The receiver promises each queue
- * pair a *window* of buffers, and has at least the sum of all windows posted. A sender has at most
+ * pair a *window* of buffers, and posts at least the sum of all windows. A sender has at most
  * a window of messages that the receiver has not reported as processed. So the shared queue is
  * never empty, and the hardware never delays a sender ("receiver not ready").
  *
@@ -140,10 +140,10 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
 struct weft_roce_credit {
 	uint32_t sent;       /**< messages handed to the queue pair; cumulative */
 	uint32_t acked;      /**< messages of `sent` that the peer has processed */
-	uint32_t window;     /**< promised by the peer */
+	uint32_t window;     /**< messages that may be outstanding: the peer's promise */
 	uint32_t processed;  /**< messages of the peer whose callback has returned */
 	uint32_t reported;   /**< messages of `processed` that were reported to the peer */
-	uint32_t own_window; /**< promised to the peer */
+	uint32_t own_window; /**< messages of the peer that may be outstanding */
 };
 
 static inline bool weft_roce_credit_room(const struct weft_roce_credit *c)
@@ -175,7 +175,7 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 }
 
 /**
- * Take the count from the word that the peer writes, which has all 32 bits. The word may be
+ * Take the count from the weft_roce_word that the peer writes, which has all 32 bits. It may be
  * arbitrarily old: while messages carry the count, the peer does not write the word.
  */
 static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
@@ -190,16 +190,16 @@ static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *
 	return WEFT_ROCE_ACK_NEW;
 }
 
-/** Is a report to the peer due, so that it does not run out of credit? */
+/** Is a report to the peer due, so that the peer does not run out of credit? */
 static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
 {
 	return c->processed - c->reported >= (c->own_window + 3) / 4;
 }
 
 /**
- * The window of a new queue pair: as configured while few buffers are promised, later smaller and
- * smaller parts of what is left, so that many peers can connect.
- * @param left  buffers that are not promised to any peer
+ * The window of a new queue pair: as configured while few buffers are promised, later 1/256 of the
+ * buffers left, but at least 4. This leaves buffers for many peers.
+ * @param left  buffers that can still be promised: weft_roce_left()
  * @return window, or 0: no more peers
  */
 static inline uint32_t weft_roce_window(uint32_t wanted, uint32_t left)
@@ -231,19 +231,19 @@ static inline uint32_t weft_roce_left(uint32_t total, uint32_t promised, uint32_
  *
  * Requests are collected and posted to the device in batches, because each post costs a doorbell
  * (or, with a software device, a system call). The first request on an idle queue is posted at
- * once; the others wait until the batch is full or the worker's progress call ends. Only the last
+ * once; the others wait until the batch is full or the worker's progress call ends. The last
  * request of a batch is signaled, and its completion completes all before it. So every request is
- * covered by a completion, and a stream costs one completion per batch. Requests with a completion
- * callback of their own (reads, writes, atomics) are signaled, too.
+ * covered by a completion, and a stream of messages costs one completion per batch. Reads, writes
+ * and atomics have a completion callback of their own, so each of them is signaled.
  */
 
 #define WEFT_ROCE_BATCH 16 /**< requests per doorbell at most */
 
 struct weft_roce_sq {
 	uint32_t depth;  /**< places; a power of 2 */
-	uint32_t head;   /**< next request; cumulative */
-	uint32_t posted; /**< handed to the device: head - posted are collected */
-	uint32_t tail;   /**< first one that is not complete */
+	uint32_t head;   /**< number of the next request */
+	uint32_t posted; /**< requests handed to the device; head - posted more are collected */
+	uint32_t tail;   /**< number of the first request that is not complete */
 };
 
 /** Are places left? @p reserve of them are kept for BYE and counts. */
@@ -258,7 +258,7 @@ static inline bool weft_roce_sq_ring(const struct weft_roce_sq *sq, bool idle)
 	return idle || sq->head - sq->posted >= WEFT_ROCE_BATCH;
 }
 
-/** Request @p at has completed. @return the number of requests that completes; 0 = it is invalid */
+/** Request @p at has completed. @return number of requests complete by it; 0 = @p at is invalid */
 static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint32_t at)
 {
 	uint32_t n = at + 1 - sq->tail;
@@ -290,8 +290,8 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
 #define WEFT_ROCE_SILENCE_BYTES 65536u
 
 struct weft_roce_silence {
-	uint64_t until;      /**< end of this period */
-	uint64_t longest[2]; /**< wait for a completion: in this period, in the previous one */
+	uint64_t until;      /**< ns: end of this period */
+	uint64_t longest[2]; /**< longest wait, ns: in this period, in the previous one */
 	uint64_t ns, bytes;  /**< time and bytes of the measurement of a rate in progress */
 	uint64_t
 		ns_per_mib[2]; /**< slowest rate of this period, of the previous one; 0 = unknown */
@@ -316,14 +316,14 @@ static inline void weft_roce_silence_note(struct weft_roce_silence *s, uint64_t 
 	s->bytes += bytes;
 	if (s->bytes < WEFT_ROCE_SILENCE_BYTES)
 		return;
-	/* Never 0, which means unknown. */
+	/* Add 1, because a rate of 0 means unknown. */
 	waited = (s->ns << 20) / s->bytes + 1;
 	if (waited > s->ns_per_mib[0])
 		s->ns_per_mib[0] = waited;
 	s->ns = s->bytes = 0;
 }
 
-/** The limit of the device's silence, with @p bytes outstanding. */
+/** The limit of the device's silence in ns, with @p bytes outstanding. */
 static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s, uint64_t bytes)
 {
 	uint64_t longest = s->longest[s->longest[0] < s->longest[1]];

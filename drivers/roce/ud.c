@@ -107,7 +107,7 @@ void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packe
 	u->recv(u->arg, &lane_ep->base, p->am_id, p->data, p->length, NULL);
 }
 
-/* A receive has completed. */
+/* Handle a completed receive: deliver the datagram, or drop and count it. */
 static void ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf)
 {
 	struct weft_roce_ud_packet p;
@@ -160,7 +160,7 @@ static void post_receives(struct ud_iface *u)
 
 /* ------------------------------------------------------------------ progress */
 
-/* All connections end, also future ones. @p what: a phrase for messages. */
+/* The iface has failed: slow_poll() ends present and later connections. @p what: a phrase */
 static void iface_broken(struct ud_iface *u, int status, const char *what)
 {
 	u->status = status;
@@ -168,7 +168,7 @@ static void iface_broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
-/* The queue pair's key, from the interface's id; keys with bit 31 set are privileged. */
+/* Make the queue pair's key from the interface's id; keys with bit 31 set are privileged. */
 static uint32_t roce_ud_qkey(uint64_t iface_id)
 {
 	return (uint32_t)(iface_id >> 32) & 0x7fffffff;
@@ -212,8 +212,9 @@ static void fall_sick(struct ud_iface *u)
 }
 
 /*
- * @p empty: the last poll left the completion queue empty. The worker's clock alone is not enough:
- * the application may have computed without polling.
+ * Set up the failed queue pair again when all requests have completed. If they do not complete in
+ * ROCE_ABANDON_NS, the iface has failed. @p empty: the last poll left the completion queue empty.
+ * The worker's clock alone is not enough: the application may have computed without polling.
  */
 static void iface_recover(struct ud_iface *u, bool empty)
 {
@@ -237,7 +238,7 @@ static void handle_event(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
 
-	/* The interface for messages on the same port logs it. */
+	/* The iface of the driver `roce` on the same port logs events of the port. */
 	roce_port_event(&u->watched, e->type, u->now);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
 		iface_broken(u, -ENODEV, ROCE_DEVICE_GONE);
@@ -339,7 +340,10 @@ static void ud_get_address(struct weft_lane_iface *base, void *buf)
 
 #define BOOT_V1 1u /* variant: RoCE v1 */
 
-/* Without the key, which peers derive from the iface id; the path MTU is learned later. */
+/*
+ * The bytes omit the key, which peers derive from the iface id, and the path MTU: unpack() assumes
+ * the smallest one.
+ */
 static void ud_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	struct ud_iface *u = ud_iface_of(base);
@@ -514,7 +518,7 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 		return -err;
 	}
 	u->tx_room = UD_TX;
-	/* Some more than are posted: those of datagrams that wait for address resolution. */
+	/* More buffers than are posted: first datagrams keep theirs during address resolution. */
 	roce_pool_init(&u->rx_pool, u->dev, WEFT_ROCE_GRH + (128u << u->mtu),
 		       UD_RX + UD_PASSIVE_MAX);
 	roce_pool_init(&u->tx_pool, u->dev, 128u << u->mtu, UD_TX);
@@ -601,7 +605,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	return 0;
 }
 
-/* Opened together with the interface of the driver `roce` on the same port. */
+/* An interface is opened together with that of the driver `roce` on the same port. */
 static int ud_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	(void)conf;

@@ -39,12 +39,12 @@
 #define UD_TX 128
 /* RETRYs use at most UD_TX - UD_TX_KEPT of the requests: senders cause RETRYs without limit */
 #define UD_TX_KEPT 64
-#define UD_PASSIVE_MAX 1024       /* connections that peers have begun */
+#define UD_PASSIVE_MAX 1024       /* connections that peers have begun, at most */
 #define UD_PASSIVE_SHARE 512      /* connections that one host has begun, at most */
-#define UD_ASKERS 64              /* hosts to which cookies are sent */
+#define UD_ASKERS 64              /* hosts to which cookies are sent, at most */
 #define UD_ASKER_NS 1000000000ull /* keep a host's address handle for this time */
 #define UD_IDLE_NS 60000000000ull /* a peer's connection ends after this time without a datagram */
-#define UD_SLOW_NS 20000000       /* between two checks of events, the port and idle connections */
+#define UD_SLOW_NS 20000000       /* time between checks of events, port and idle connections */
 #define UD_CLOSE_NS 2000000000ull /* longest wait of close() for completions */
 #define UD_HOPS 64
 
@@ -57,16 +57,16 @@ struct ud_lane_ep {
 	struct ud_iface *u;
 	LIST_ENTRY(ud_lane_ep) link;
 	struct weft_table_node by_conn, by_peer;
-	LIST_ENTRY(ud_lane_ep) passive_link, resolving_link; /* ud_ep.c */
+	LIST_ENTRY(ud_lane_ep) passive_link, resolving_link; /* in u->of_others, u->in_search */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
-	/* for resolve_job() in the device's thread: that of the iface may change in the meantime */
+	/* copy for resolve_job() in the device's thread: the iface's may change in the meantime */
 	uint8_t sgid_index;
 	uint32_t qpn, qkey;         /* the peer's */
 	uint32_t conn, remote_conn; /* remote_conn 0 = unknown yet */
 	struct roce_buf *first;     /* datagram that waits for address resolution */
 	size_t first_len;
-	/* an initiator's, until the first reply: the cookie to send, and its last datagram */
+	/* of an initiator, until the first reply: the cookie to send, and its last datagram */
 	uint64_t cookie;
 	uint8_t *held, held_id;
 	size_t held_len;
@@ -85,7 +85,7 @@ struct ud_iface {
 	uint8_t mtu;
 	struct roce_port_watch watched;
 	uint64_t now, next_slow, give_up_ns;
-	int status; /* error after which nothing can be sent; 0 = none */
+	int status; /* error that has ended the iface; 0 = none */
 	const char *what;
 	bool gid_gone; /* the address was removed */
 	bool sick; /* the queue pair is in error: all requests complete, then it is set up again */
@@ -102,9 +102,9 @@ struct ud_iface {
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
 	LIST_HEAD(ud_lane_eps, ud_lane_ep) lane_eps, dead;
-	struct weft_table by_conn;    /* all of lane_eps, by their own number */
+	struct weft_table by_conn;    /* all of lane_eps, by ud_lane_ep.conn */
 	struct weft_table by_peer;    /* passive ones, by address and number of the peer */
-	struct ud_lane_eps of_others; /* the passive ones */
+	struct ud_lane_eps of_others; /* lane_eps whose connections peers have begun */
 	struct ud_lane_eps in_search; /* lane_eps in state UD_RESOLVING */
 	LIST_HEAD(, ud_lane_ep)
 	askers; /* address handles of hosts without a proven address; newest first */
@@ -128,7 +128,7 @@ static inline struct ud_lane_ep *ud_lane_ep_of(struct weft_lane_ep *lane_ep)
 
 int roce_ud_send(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
-/** Post a datagram with this head. */
+/** Post a datagram that begins with @p h. @return 0, also if the device refuses it; or -EAGAIN */
 int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, const void *hdr,
 		 size_t hdr_len, const void *payload, size_t length);
 void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p);

@@ -44,7 +44,7 @@ static void table_add(struct ud_lane_ep *lane_ep)
 		       peer_key(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn));
 }
 
-/* The address resolution of a lane_ep has ended. */
+/* Address resolution has ended, or is not needed any more: leave u->in_search. */
 static void table_settled(struct ud_lane_ep *lane_ep)
 {
 	if (lane_ep->state != UD_RESOLVING)
@@ -158,15 +158,15 @@ static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[1
 /* ------------------------------------------------------------------ cookies */
 
 /*
- * An initiator must first prove that it receives at its source address. Until its datagram has a
- * cookie that was sent there, the datagram is dropped, and no connection is created. The cookie is
- * a keyed hash of address, queue pair, its key and connection number and the time, so the acceptor
- * keeps no state for it. The acceptor must keep an address handle: to send even one datagram, the
- * kernel has to resolve the host's Ethernet address. There is one handle (an asker) for each such
- * host, for UD_ASKER_NS, and at most UD_ASKERS in all: a further host replaces the oldest one.
+ * An initiator must first prove that it receives at its source address. A first datagram without a
+ * cookie that was sent there is dropped, and creates no connection. The cookie is a keyed hash of
+ * address, queue pair, its key and connection number and the time, so the acceptor keeps no state
+ * for it. The acceptor must keep an address handle: to send even one datagram, the kernel has to
+ * resolve the host's Ethernet address. There is one handle (an asker) for each such host, for
+ * UD_ASKER_NS, and at most UD_ASKERS in all: a further host replaces the oldest one.
  *
  * An initiator keeps its last datagram, and sends it again, once, when it receives the cookie. So
- * any number of RETRY cost their receiver one datagram at most.
+ * for each datagram that it sends, any number of RETRYs cost it one more datagram at most.
  */
 
 #define COOKIE_NS 8000000000ull
@@ -187,7 +187,7 @@ static uint64_t cookie_of(const struct ud_iface *u, const struct weft_roce_ud_pa
 	return weft_siphash_end(&s) | 1; /* 0 = none */
 }
 
-/* Does the datagram have a cookie that was sent to its source address? */
+/* Does the datagram have the cookie of its source? A cookie is valid for 8 to 16 s. */
 static bool shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
 			 uint32_t src_qpn)
 {
@@ -274,7 +274,7 @@ static unsigned int askers_progress(struct ud_iface *u)
 			continue;
 		n++;
 		if (asker->job.err != 0) {
-			asker_end(asker); /* there is no such host */
+			asker_end(asker); /* the host's Ethernet address is unknown */
 			continue;
 		}
 		u->resolving--;
@@ -428,7 +428,7 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 	char text[128];
 
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link) {
-		/* One has ended, and its owner must still release it: do not end a second one. */
+		/* The owner of an ended lane_ep must still destroy it: do not end another one. */
 		if (lane_ep->state >= UD_OVER)
 			return false;
 		of[host_bucket(u, lane_ep->gid)]++;
@@ -442,8 +442,8 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 		goes = lane_ep;
 	}
 	/*
-	 * A host without a place always gets one. A host with places gets another one only from a
-	 * host with at least two more, so that two hosts do not evict each other in turn.
+	 * A host without a place gets one from any host. A host with places gets another one only
+	 * from a host with at least two more, so that two hosts do not evict each other in turn.
 	 */
 	if (!goes || most <= mine + (mine > 0))
 		return false;
@@ -454,7 +454,7 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 	return u->passive < UD_PASSIVE_MAX;
 }
 
-/* The limit of one host leaves places for others; make_room() does so against several hosts. */
+/* UD_PASSIVE_SHARE leaves places for other hosts; make_room() does so if several hosts take all. */
 static bool has_place(struct ud_iface *u, const uint8_t gid[16])
 {
 	const struct ud_lane_ep *lane_ep;
@@ -546,7 +546,7 @@ void roce_ud_idle(struct ud_iface *u)
 	struct ud_lane_ep *lane_ep;
 	char text[96];
 
-	/* End one per call: the callback may destroy others. There are UD_PASSIVE_MAX at most. */
+	/* End one lane_ep per call: the callback may destroy others. */
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link)
 		if (lane_ep->state == UD_UP && u->now - lane_ep->last_rx > UD_IDLE_NS)
 			break;

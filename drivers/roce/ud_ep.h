@@ -9,14 +9,14 @@
 #include "ud.h"
 
 /**
- * End askers (hosts that were sent cookies) whose address handles are at least @p age ns old: their
- * addresses are resolved again when needed. 0 = all askers
+ * End askers (hosts to which cookies are sent) whose address handles are at least @p age ns old.
+ * Their addresses are resolved again when needed. @p age 0 = all askers
  */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** Keep a datagram of an initiator, which a RETRY may request again. */
 void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const void *payload, size_t length);
-/** A RETRY has arrived. */
+/** Handle a RETRY: keep its cookie, and send the kept datagram again. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 
 /** Find the connection of a datagram, whose source must be its peer. @return NULL = none */
@@ -39,7 +39,7 @@ void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, i
 			  const char *text);
 /** End at most one passive lane_ep that has received no datagram for UD_IDLE_NS. */
 void roce_ud_idle(struct ud_iface *u);
-/** All lane_eps end. @p what: a phrase for messages */
+/** End all lane_eps, and report WEFT_LANE_EV_DOWN. @p what: a phrase for messages */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
 /**
  * Free destroyed lane_eps. Outstanding requests may use their address handles, so they are freed
