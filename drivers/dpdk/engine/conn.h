@@ -31,40 +31,42 @@
  * and the acknowledgement that is to be sent. These functions need nothing else of a connection.
  */
 
-#define RAW_ACK_DELAY 25000ull /* ns by which an ACK is delayed at most */
+#define RAW_ACK_DELAY 25000ull /* ns: an ACK waits this long for data that carries it */
 #define RAW_ACK_FRAMES 8u      /* DATA frames after which an ACK is due at once */
 #define RAW_ACK_BYTES 65536u   /* bytes of messages after which an ACK is due at once */
-/* one of this number of DATA frames has an echo, which costs reading the clock */
+/* one of this number of sent DATA frames has an echo, which costs reading the clock */
 #define RAW_ECHO_EVERY 16u
 
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 struct raw_rx {
-	/* One cache line: all fields that a received frame touches. */
+	/* One cache line: all fields that each received frame touches. */
 	uint64_t seen;       /* live_clock of the last valid frame */
 	uint64_t ack_due;    /* tx_clock at which a delayed acknowledgement is to leave */
-	uint64_t ts_at;      /* `now` when ts_echo arrived */
-	uint32_t ts_echo;    /* timestamp of the newest DATA frame */
+	uint64_t ts_at;      /* iface->now when the frame with ts_echo arrived */
+	uint32_t ts_echo;    /* timestamp of the last received DATA frame */
 	uint32_t ack_bytes;  /* bytes of messages delivered since the last acknowledgement */
 	uint16_t ack_frames; /* frames delivered since the last acknowledgement */
 	uint8_t ack_state;   /* enum raw_ack */
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
-	bool data_received; /* DATA was received since the last zero-copy send */
-	uint8_t echo_wait;  /* DATA frames without an echo before the next one with an echo */
-	/* frames in a row whose time of arrival was too rough for an echo */
+	bool data_received; /* DATA was received since this end's last zero-copy send */
+	uint8_t echo_wait;  /* DATA frames to be sent without an echo before one with an echo */
+	/* frames without an echo since the last rough echo: their arrival times were too rough */
 	uint8_t echo_missed;
 	/* frames of rough arrival time that request an ACK: every fourth still gets an echo */
 	uint8_t echo_requested;
-	uint8_t mark_acks;  /* number of further ACKs that report marks */
-	uint8_t reply_path; /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
-	uint32_t first;     /* the peer's first sequence */
+	uint8_t mark_acks; /* number of ACKs, still to be sent, that report marks */
+	/* 1 + path of a received ACK with ACK_REQ: the next ACK takes it; 0 = no such request */
+	uint8_t reply_path;
+	uint32_t first; /* sequence of the peer's first frame */
 	struct weft_rxwin win;
 
 	/* Few frames touch these. */
 	TAILQ_ENTRY(raw_rx) ack_link; /* in iface->ack_list, while on_ack_list */
-	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
+	/* A duplicate, or a frame beyond the window, came: the next ACK goes over all paths. */
+	bool ack_all;
 };
 
 static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "line of a receiver");
@@ -77,12 +79,15 @@ void raw_rx_init(struct raw_rx *rx, uint32_t first);
 void raw_rx_idle(struct raw_rx *rx);
 /** The connection is over: leaves iface->ack_list, frees memory. */
 void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx);
-/** Delayed acknowledgements become due now. */
+/** Makes all delayed acknowledgements of the iface due now. */
 void raw_rx_hurry(struct raw_iface *iface);
-/** @return the time for which the newest frame has waited here, in WEFT_FRAME_HOLD_UNIT */
+/**
+ * @return the time since the last DATA frame arrived, in WEFT_FRAME_HOLD_UNIT; WEFT_FRAME_NO_ECHO:
+ * too long for the field
+ */
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx);
 
-/** Has the newest DATA frame come just now? An ACK may repeat the echo of an old one. */
+/** Did the last DATA frame arrive just now? If not, an ACK only repeats the echo of that frame. */
 static inline bool raw_rx_is_new(const struct raw_iface *iface, const struct raw_rx *rx)
 {
 	return iface->now - rx->ts_at <= 2 * RAW_ACK_DELAY;
@@ -102,7 +107,7 @@ static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
 	if (rx->ack_state == RAW_ACK_NONE || weft_rxwin_has_hole(&rx->win) || rx->mark_acks != 0)
 		return;
 	raw_rx_acked(rx);
-	/* Alone in the list: raw_acks_send_due() has nothing to do until the next frame. */
+	/* Without another connection in the list, raw_acks_send_due() has nothing to do. */
 	if (TAILQ_FIRST(&iface->ack_list) == rx && !TAILQ_NEXT(rx, ack_link))
 		iface->acks_due = WEFT_NEVER;
 }
@@ -113,8 +118,8 @@ static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *r
 	if (how > rx->ack_state) {
 		if (rx->ack_state == RAW_ACK_NONE)
 			rx->ack_due = iface->tx_clock + RAW_ACK_DELAY;
-		/* The due time of the list's first connection is no bound: data may have carried
-		 * its acknowledgement already. */
+		/* The list is not sorted, so acks_due is kept as its earliest due time. It may be
+		 * too early: data may have carried that acknowledgement. */
 		if (rx->ack_due < iface->acks_due)
 			iface->acks_due = rx->ack_due;
 		rx->ack_state = (uint8_t)how;
@@ -127,7 +132,10 @@ static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *r
 	}
 }
 
-/** The messages of a frame with @p bytes of them are delivered: it may be acknowledged. */
+/**
+ * The messages of frame @p seq are delivered, @p bytes with their headers, so an acknowledgement is
+ * scheduled. @p requested: the frame requests it at once.
+ */
 static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct raw_rx *rx,
 						 uint32_t seq, uint32_t bytes, bool requested)
 {
@@ -174,9 +182,9 @@ static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx
  * timers.
  *
  * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
- * until the frame is acknowledged. The TX queue or the NIC holds another while the frame is to be
- * sent. When both are gone, the buffer returns to its pool, and user memory of a zero-copy send to
- * its owner.
+ * until the frame is acknowledged, or copied to the heap (raw_slot.taken_back). The TX queue or the
+ * NIC holds another while the frame is to be sent. When both are gone, the buffer returns to its
+ * pool, and user memory of a zero-copy send to its owner.
  */
 
 struct raw_copy;
@@ -188,10 +196,13 @@ struct weft_cc;
 enum raw_tail {
 	RAW_TAIL_NONE,
 	RAW_TAIL_ACK_REQUESTED, /* memory ports: a frame without data has requested an ACK */
-	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
+	RAW_TAIL_PROBED,        /* the newest unacknowledged frame has been retransmitted */
 };
 
-/* Whether the last zero-copy send that may await an acknowledgement has requested an ACK. */
+/*
+ * What zero-copy sends have done since the last acknowledgement: nothing; requested an ACK; or
+ * requested none, since the peer's data is expected to carry it (want_ack()).
+ */
 enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
 
 /* A frame that was sent and is not acknowledged. */
@@ -201,13 +212,14 @@ struct raw_slot {
 		struct raw_copy *copy; /* taken_back: see engine/outstanding.c */
 	};
 	uint64_t sent;    /* tx_clock of the last transmission */
-	uint32_t order;   /* of the last transmission, on its path */
+	uint32_t order;   /* number of the last transmission on its path: raw_path.order */
 	uint32_t payload; /* message bytes, for lane_ep->queued */
 	uint16_t bytes;   /* length of the lane frame, by which it counts in windows */
 	uint8_t path;
 	uint8_t tries;
 	bool taken_back;
-	bool lost; /* taken for lost, not retransmitted yet: its bytes are not in flight */
+	/* with congestion control: taken for lost, not retransmitted yet, not in flight */
+	bool lost;
 };
 
 struct raw_tx {
@@ -217,14 +229,17 @@ struct raw_tx {
 	uint32_t slot_mask;
 	uint32_t una, next; /* sequences: the oldest one without acknowledgement, the next one */
 	uint32_t sack_high; /* one past the newest sequence in a SACK; una = none */
-	uint32_t inflight;  /* raw_slot.bytes of all frames in flight */
+	uint32_t inflight;  /* sum of raw_slot.bytes of the frames in flight */
 	uint32_t win_bytes, win_frames;
 	uint8_t backoff;
 	uint8_t tail;   /* enum raw_tail */
 	uint8_t zc_ack; /* enum raw_zc_ack */
 	bool on_list;   /* is in iface->tx_list */
 	uint64_t timer; /* tx_clock of tail probe or RTO; 0 = nothing outstanding */
-	/* live_clock since which a frame before round_end has been missing its acknowledgement. */
+	/*
+	 * live_clock since which a frame before the sequence round_end has been unacknowledged; or
+	 * of the peer's last heartbeat, if that was later
+	 */
 	uint64_t round_at;
 
 	/* One cache line: fields that each frame uses, but not each message. */
@@ -232,41 +247,44 @@ struct raw_tx {
 	struct weft_cc *cc;
 	int32_t cc_left;     /* bytes of lane frames until raw_window_ack_req() is called */
 	uint32_t cc_acked;   /* bytes acknowledged since the last on_ack() */
-	uint32_t cc_limit;   /* most bytes in flight */
-	uint32_t cc_gap;     /* ns between frames; 0 = none */
+	uint32_t cc_limit;   /* bytes in flight up to which frames leave, for all paths */
+	uint32_t cc_gap;     /* ns from one full frame to the next; 0 = no pacing */
 	uint32_t cc_lost;    /* frames that are lost and wait for their retransmission */
-	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */
+	uint32_t probe_wait; /* ns without an acknowledgement, after which a tail probe is sent */
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	uint32_t round_end;
 	uint32_t win_whole; /* win_frames while the peer does not stall */
-	uint32_t hdr_held;  /* small buffers that its unacknowledged zero-copy frames hold */
-	uint16_t cut;       /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
+	uint32_t hdr_held;  /* mbufs that this connection's unacknowledged zero-copy frames hold */
+	/* bytes: longer Ethernet frames go in parts (engine/mtu.c); UINT16_MAX = no frame does */
+	uint16_t cut;
 	/* longer frames do not go to the port as they are: the value of `cut`, or 0 if sealed */
 	uint16_t direct;
-	uint8_t txq_need; /* places in the queue that the longest frame takes */
-	bool cc_full;     /* since the last on_ack() the window has held a frame back */
+	uint8_t txq_need; /* places in iface->txq that the longest frame takes */
+	/* since the last on_ack() the window has held a frame back, or a frame was lost */
+	bool cc_full;
 	/*
-	 * 0: the peer's data carried the last acknowledgement that no send had requested; else 1 +
-	 * the zero-copy sends, after which DATA arrived, since an ACK alone carried one: want_ack()
+	 * 0: the peer's data carried the last acknowledgement that no zero-copy send had requested.
+	 * Else an ACK frame carried it: 1 + the number of zero-copy sends since then before which
+	 * DATA arrived (want_ack())
 	 */
 	uint8_t acked_alone;
-	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
-	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
+	uint8_t limit;    /* 1 + the enum raw_limit that holds frames back; 0 = none does */
+	uint64_t cc_next; /* tx_clock before which no paced frame leaves, if cc_gap != 0 */
 
 	/* tx_clock of the first timeout in a row, until its cause is known; 0 = none */
 	uint64_t cc_quiet;
 	STAILQ_HEAD(, raw_flush) flushes;
 	LIST_HEAD(, raw_zc) zc;
 	TAILQ_ENTRY(raw_tx) link;       /* in iface->tx_list */
-	TAILQ_ENTRY(raw_tx) stall_link; /* while win_frames < win_whole */
-	uint32_t take_next;             /* stalled: frames before this one have been taken back */
-	/* ns: age of frames that the peer acknowledged late, decaying: tail_answered() */
+	TAILQ_ENTRY(raw_tx) stall_link; /* in iface->share.stalled, while win_frames < win_whole */
+	uint32_t take_next; /* while stalled: sequence from which on frames are to be taken back */
+	/* ns: largest age of a frame that the peer acknowledged late, decaying: tail_answered() */
 	uint32_t late;
-	/* round-trip samples refused: the frame's timestamp was too old */
+	/* with a small window: samples whose timestamp was too old; every fourth is used */
 	uint8_t stale_missed;
 	/* live_clock of the last request or retransmission of the timer; 0 = none */
 	uint64_t tail_at;
-	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */
+	uint64_t loss_timer; /* tx_clock of the next raw_loss_detect(); 0 = none is due */
 };
 
 static_assert(offsetof(struct raw_tx, cc) <= RTE_CACHE_LINE_MIN_SIZE, "first line of a sender");
@@ -278,7 +296,7 @@ static inline struct raw_slot *raw_slot(const struct raw_tx *tx, uint32_t seq)
 	return &tx->slots[seq & tx->slot_mask];
 }
 
-/** @return the number of frames that were sent and are not acknowledged */
+/** @return number of frames from the oldest unacknowledged one on, those in a SACK included */
 static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
 {
 	return tx->next - tx->una;
@@ -292,7 +310,8 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
 #define RAW_WIN_FRAMES 512u /* WEFT_CC=fixed: most frames in flight */
 /* WEFT_CC=fixed without WEFT_WINDOW: most bytes in flight */
 #define RAW_WIN_BYTES (1024u * 1024)
-#define RAW_RESERVE_NS 20000000ull /* after connecting: check for traffic (engine/path_open.c) */
+/* ns from connecting to the first check whether traffic needs reserve paths: raw_path_reserve() */
+#define RAW_RESERVE_NS 20000000ull
 /* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
@@ -302,7 +321,7 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
  */
 #define RAW_TMPL 96u
 #define RAW_HEAD_MAX (WEFT_ENCAP_MAX + (uint32_t)sizeof(struct weft_frame_hdr))
-/* raw_conn.csum: frames have a tag instead (engine/sealed.h). Never on the wire. */
+/* raw_conn.csum: frames have a tag and no checksum (engine/sealed.h). Not a value of the wire. */
 #define RAW_CSUM_SEALED 3u
 #define RAW_NEVER WEFT_NEVER
 /* a timeout that never expires; sums with it do not overflow */
@@ -321,7 +340,7 @@ struct weft_mtu_search;
 enum raw_state {
 	RAW_RESOLVE,   /* initiator: ARP looks for the next hop's MAC address */
 	RAW_HELLO,     /* initiator: HELLO is sent */
-	RAW_PROBE,     /* initiator: searches the frame size that arrives */
+	RAW_PROBE,     /* initiator: searches the longest frame that arrives */
 	RAW_PATHS,     /* initiator: searches the ports of the other paths */
 	RAW_MEASURE,   /* initiator: measures latency and rate of the path */
 	RAW_READY,     /* initiator: READY is sent */
@@ -346,16 +365,16 @@ struct raw_path {
 	/* raw_slot.bytes acknowledged since the path's last on_ack(); only with RAW_WATCH_MANY */
 	uint32_t acked;
 	uint32_t ack_req_bytes; /* bytes after which a frame requests an ACK; 0 = no frame does */
-	uint32_t since_ack_req; /* bytes sent since the last request */
+	uint32_t since_ack_req; /* bytes sent since that request; only with RAW_WATCH_MANY */
 	uint16_t marked;        /* frames received with a congestion mark, modulo 2^16 */
-	uint16_t echoed;        /* frames of ours with a mark, as the peer reports: modulo 2^16 */
-	uint32_t marks;         /* frames with a mark that congestion control has not got yet */
+	uint16_t echoed;        /* number of our frames with a mark that the peer has reported */
+	uint32_t marks;         /* those of `echoed` that congestion control has not counted yet */
 };
 
 /* What the handshake has measured. */
 struct raw_measured {
 	uint32_t rtt;   /* ns: least round trip of a small frame; 0 = none yet */
-	uint32_t check; /* ns of a checksum over a frame */
+	uint32_t check; /* ns that this host takes for a CRC32C over a full frame */
 	float frame;    /* ns per full frame; 0 = too few frames arrived */
 };
 
@@ -382,7 +401,7 @@ struct raw_mtu {
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
-	/* keepalives and queries after hints since the last valid frame, sent or not */
+	/* keepalives, queries after hints and timeouts since the last valid frame, sent or not */
 	uint32_t pings;
 	bool socket; /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
@@ -390,14 +409,13 @@ struct raw_live {
 	uint64_t doomed_at;
 	uint64_t beat_at;      /* time of the last ALIVE frame */
 	uint64_t own_seen;     /* time of the last frame before beat_at that was no ALIVE frame */
-	uint64_t suspect_next; /* no further EV_SUSPECT before this time */
+	uint64_t suspect_next; /* silence causes no further EV_SUSPECT before this time */
 };
 
 /**
  * @param seen  time of the peer's last frame
- * @return the time of the last frame of the peer's own thread. A heartbeat does not count. It shows
- * that the peer's process computes, but not which of its lanes work: a lane without a heartbeat
- * thread gets no answer in the meantime.
+ * @return the time of the last frame from the thread that owns the peer's worker. A heartbeat does
+ * not count: it shows that the peer's process computes, but not that the lane works.
  */
 static inline uint64_t raw_live_seen(const struct raw_live *live, uint64_t seen)
 {
@@ -446,14 +464,14 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 	return next != bye->seq && now < bye->at;
 }
 
-/* Progress blocks of a connection: engine/liveness.h. */
+/* Progress blocks of a connection: see "gaps between polls" below. */
 struct raw_conn_gap {
 	uint32_t sent;       /* iface->gaps.count at the last block that was made */
 	uint16_t longest;    /* the field `longest` of the last block that was made */
 	uint16_t peer_total; /* the field `total` of the peer's last block, if `reported` */
 	uint8_t times;       /* further frames that contain the last block */
 	bool reads;          /* the peer accepts such blocks */
-	bool reported;       /* the peer has sent one */
+	bool reported;       /* the peer has sent such a block */
 };
 
 /* ---------------------------------------------------------------- a connection */
@@ -462,7 +480,7 @@ struct raw_conn {
 	/* Cache line 0: all fields that a small send into an open frame touches. */
 	struct weft_lane_ep base;
 	uint8_t *open_pos;  /* position of the next message */
-	uint32_t open_room; /* bytes; 0 = no open frame */
+	uint32_t open_room; /* bytes left in the open frame; 0 if there is none */
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed; or RAW_CSUM_SEALED */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
@@ -475,10 +493,10 @@ struct raw_conn {
 	/* tx_clock of the next check by raw_timers(); RAW_NEVER = none */
 	uint64_t tx_clock_at;
 	struct raw_multi *multi; /* NULL: there is one path */
-	struct raw_path *path;   /* &first_path, or memory of their own for several */
+	struct raw_path *path;   /* &first_path; with several paths an allocated array */
 	struct raw_iface *iface;
 	uint8_t path_room; /* allocated entries of `path` */
-	bool ect;          /* frames are ECN-capable: the peer reports marks, cc respects them */
+	bool ect;          /* sends ECT(0): the peer reports marks, and the window follows them */
 	/* bytes of the longest frame, Ethernet header included, on which both ends agreed */
 	uint16_t frame_size;
 
@@ -499,8 +517,8 @@ struct raw_conn {
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
 	struct raw_sealed *sealed;        /* NULL: frames are plain (engine/sealed.h) */
-	struct raw_move *move;          /* NULL: no hint yet, and no silence (engine/neighbour.h) */
-	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
+	struct raw_move *move;            /* NULL: no hint, CHALLENGE or silence of the peer yet */
+	TAILQ_ENTRY(raw_conn) hop_link;   /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
@@ -528,19 +546,22 @@ struct raw_conn {
 	struct raw_live live;
 	struct raw_bye bye;
 	struct raw_conn_gap gap;
-	int error; /* while DOWN */
+	int error; /* while DOWN: negative errno of the failure */
 	TAILQ_ENTRY(raw_conn) link;
 };
 
-/* With one path. A host may have 65,536 connections of each iface. */
+/* This is the size with one path. Each iface may have 65,536 connections. */
 static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
 
-/* The lane's history gets its counts, if they are due. */
+/* Adds the iface's counters to the history of its capture (capture/tap.h), if they are due. */
 void raw_counts_note(const struct raw_iface *iface);
 
-/* A frame over @p path was stamped with @p ts: the lane's history gets its delay, if one is due. */
+/*
+ * A frame that the peer stamped with @p ts has arrived over @p path: adds its delay to the history
+ * of the iface's capture, if a sample is due.
+ */
 void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts);
 
 static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
@@ -553,7 +574,7 @@ static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rt
 	return rte_pktmbuf_mtod_offset(m, struct weft_frame_hdr *, c->encap.len);
 }
 
-/* Bytes of a DATA frame of this connection that are not part of its plain lane frame. */
+/* Bytes that the agreed checksum or the seal adds to a DATA frame. */
 static inline uint32_t raw_csum_len(const struct raw_conn *c)
 {
 	return c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u
@@ -562,8 +583,8 @@ static inline uint32_t raw_csum_len(const struct raw_conn *c)
 }
 
 /*
- * As raw_csum_len(), for control frames. Control frames always have a checksum, and DATA frames
- * reserve its room, so that sizes do not depend on the agreed checksum.
+ * As raw_csum_len(), for control frames. All of them but ACKs have a CRC32C, unless sealed. DATA
+ * frames reserve its room, so that sizes do not depend on the agreed checksum.
  */
 static inline uint32_t raw_csum_room(const struct raw_conn *c)
 {
@@ -580,8 +601,8 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 
 /*
  * Parts of a connection's state that most connections do not need, or not for long. They have
- * memory of their own, so that a host with many connections needs little. RAW_NO_MEMORY counts the
- * times that there was none.
+ * memory of their own, so that a host with many connections needs little. RAW_NO_MEMORY counts
+ * allocations that failed.
  */
 
 #define RAW_HS_RETRY_MIN 1000000ull
@@ -596,7 +617,7 @@ struct raw_measure {
 	uint64_t mark;  /* begin of the present stretch of the train */
 	uint64_t slow_mark;
 	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
-	uint16_t pings, same; /* pings sent; samples since the best one */
+	uint16_t pings, same; /* pings sent; samples since one was more than 1/8 below the best */
 	uint16_t out, done;   /* frames of the train: sent; acknowledged or received */
 	uint16_t id;          /* responder: id of the last ping */
 };
@@ -621,7 +642,7 @@ struct raw_hs {
 	uint8_t peer_paths;
 
 	/* The search for paths (engine/path_probe.c). */
-	uint8_t small_acks;  /* answers over path 0 */
+	uint8_t small_acks;  /* replies to small probes over path 0 */
 	uint16_t last_id;    /* id of the last probe before this search */
 	uint16_t path_found; /* initiator: bit k: path k has its ports */
 
@@ -644,7 +665,7 @@ struct raw_move {
 	uint64_t next;       /* no search for the MAC address begins before this time */
 	uint64_t answered;   /* bit k: the peer's CHALLENGE with number newest - k was answered */
 	uint32_t newest;     /* number of the newest of the peer's CHALLENGEs that were answered */
-	uint32_t challenges; /* number of our CHALLENGEs */
+	uint32_t challenges; /* number of CHALLENGEs sent */
 	uint32_t over;       /* the value of `challenges` at the last move */
 	uint32_t next_mac;   /* next index into the MACs that claim the address */
 
@@ -655,7 +676,7 @@ struct raw_move {
 	} hint[RAW_HINTS];
 	uint64_t hint_since; /* when the hint came that is being checked */
 	uint64_t query_at;   /* the next query; 0 = no hint is being checked */
-	uint8_t queries;     /* queries to send, unless the peer answers */
+	uint8_t queries;     /* queries still to be sent, unless the peer answers */
 	bool refused;        /* the hint: the peer's host has reported that its process is gone */
 };
 
@@ -663,7 +684,7 @@ struct raw_move {
 int raw_state_init(struct raw_conn *c);
 void raw_state_free(struct raw_conn *c);
 
-/* Sets the peer's address, once. Its host keeps its number until raw_state_free(). */
+/* Sets the peer's address, once. port->hosts keeps its entry of it until raw_state_free(). */
 void raw_state_peer(struct raw_conn *c, uint32_t ip);
 
 /* The handshake is over, or the connection is: c->hs and c->search are freed. */
@@ -680,12 +701,13 @@ int raw_state_move(struct raw_conn *c);
 /* ---------------------------------------------------------------- tables of connections */
 
 /*
- * The connections of an iface. Finds them by a received frame, by a HELLO, by a next hop, and by
- * the time of their next check. Assigns their indices and the generations of these.
+ * The connections of an iface. These tables find them by a received frame, by a HELLO, by a next
+ * hop, and by the time of their next check. They assign the indices of connections, with
+ * generations.
  *
- * A connection is in by_tx_clock while frames of it are outstanding or its paths are probed, and in
- * by_live_clock with its next keepalive or handshake step: an idle connection costs its share of
- * keepalives and nothing else.
+ * A connection is in by_tx_clock while frames of it are outstanding or paced, or its paths are
+ * probed. It is in by_live_clock with its next keepalive or handshake step. So an idle connection
+ * costs its keepalives and nothing else.
  *
  * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
  * own, which stop while the worker does not poll (engine/liveness.h), and virtual time in the
@@ -727,9 +749,12 @@ void raw_table_hello_remove(struct raw_conn *c);
 /* A connection is in the list of its next hop from RAW_UP on, until it fails or is freed. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
-/* The connections over this hop, and perhaps others. NULL: the iface has had no connection yet. */
+/*
+ * @return the connections over this hop, and others with the same hash; NULL: the iface has had no
+ * connection yet
+ */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
-/* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
+/* Enters the connection in iface->resolving, as it waits for ARP; or removes it. */
 void raw_table_resolving(struct raw_conn *c, bool yes);
 void raw_table_fini(struct raw_iface *iface);
 
@@ -762,13 +787,13 @@ void raw_deadlines_forget(struct raw_conn *c);
  * with the clock reading of progress, and costs nothing while there is none.
  */
 
-/** The owner did not poll for @p ns, and was not asleep until a frame would wake it. */
+/** The owner did not poll for @p ns, not counting a sleep that a frame would have ended. */
 void raw_gap_note(struct raw_iface *iface, uint64_t ns);
 /** The peer is known. @p reads: it accepts progress blocks. Earlier gaps are not reported to it. */
 void raw_gap_init(struct raw_conn *c, bool reads);
-/** Fills the block of the next ACK or BYE. @return false: it has none */
+/** Fills the block of the next ACK or BYE. @return false: that frame has no block */
 bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block);
-/** The peer's block, perhaps a repeated one. */
+/** The peer's block has arrived, perhaps again. */
 void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block);
 
 #endif /* WEFT_ENGINE_CONN_H */
