@@ -2,7 +2,8 @@
 /**
  * @file engine/cc.h
  * Congestion control of one path: how many bytes may be in flight, and how far apart frames
- * leave. doc/raw-lanes.md has the terms. Pure: time is an argument, nothing is allocated.
+ * leave. doc/raw-lanes.md has the terms. Time is an argument of the functions, and they allocate
+ * nothing.
  *
  * An algorithm is one file with a `struct weft_cc_ops`, which its header declares, and one line in
  * WEFT_CC_LIST (lib/lane.h). The sender reports acknowledgements, losses and timeouts to the
@@ -21,32 +22,34 @@ struct weft_cc;
 struct weft_cc_conf {
 	uint32_t frame; /**< bytes of a full frame that count in the window; at least 1 */
 	uint32_t most;  /**< bytes: the largest window for which sender and receiver have buffers */
-	/** ns: round trip of a small frame before there was traffic; 0 = unknown */
+	/** ns: round trip of a small frame before there was traffic; 0 = unknown, or found wrong */
 	uint32_t rtt;
-	uint32_t frame_ns; /**< time of a full frame on the slowest known link; 0 = unknown */
-	bool meter;        /**< the port's speed is a guess: measure the rate that is achieved */
+	/** ns: time of a full frame, by the port's speed or the handshake; 0 = unknown */
+	uint32_t frame_ns;
+	bool meter; /**< the port's speed is a guess: measure the rate that is achieved */
 };
 
 /** An acknowledgement. */
 struct weft_cc_ack {
 	uint64_t now;      /**< ns of the clock that measures round trips */
-	uint32_t acked;    /**< bytes that left the network */
+	uint32_t acked;    /**< bytes acknowledged since the last on_ack() */
 	uint32_t inflight; /**< bytes that were in flight before this acknowledgement */
 	uint32_t marked;   /**< bytes of `acked` that arrived with Congestion Experienced */
-	uint32_t rtt;      /**< ns, the receiver's hold time taken off; 0 = no sample */
-	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = unknown */
-	bool limited;      /**< the window has held frames back since the last acknowledgement */
+	uint32_t rtt;      /**< ns: round trip without the receiver's hold time; 0 = no sample */
+	uint32_t size;     /**< bytes of the frame whose round trip is `rtt`; 0 = unknown */
+	/** since the last on_ack() the window has held frames back, or frames were lost */
+	bool limited;
 };
 
 struct weft_cc_ops {
 	const char *name;
 	void (*init)(struct weft_cc *cc, const struct weft_cc_conf *conf);
 	void (*on_ack)(struct weft_cc *cc, const struct weft_cc_ack *ack);
-	/** @p bytes are lost: newer frames arrived over this path, or much newer ones elsewhere. */
+	/** @p bytes are lost: newer frames of this path, or far newer ones of another, arrived. */
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
 	/**
 	 * The retransmission timer has expired, for the @p tries th time in a row. The first
-	 * timeout is always reported, later ones if enough was in flight.
+	 * timeout is always reported, later ones if a quarter of the limit was in flight.
 	 */
 	void (*on_timeout)(struct weft_cc *cc, unsigned int tries, uint64_t now);
 	/**
@@ -83,14 +86,14 @@ struct weft_cc_noise {
 	uint32_t from;  /**< window at the begin of the last round */
 	/** smoothed difference of the longest and the shortest round trip of a round */
 	uint32_t range;
-	uint32_t peak; /**< longest delay of the last peak_rounds rounds */
+	uint32_t peak; /**< longest delay beyond `base` in the last peak_rounds rounds */
 	uint8_t peak_rounds, low_rounds;
 	/** least round trip of the last low_rounds rounds; of the LOW_ROUNDS before them */
 	uint32_t low, low_before;
 	uint8_t rounds; /**< rounds of the present test */
 	bool spared;    /**< the last round did not cut, though its delay was long */
 	bool steady;    /**< the window has hardly changed in the last two rounds */
-	/** a round beyond the target adds OVER_MORE, a round below it takes 1 away */
+	/** sum: a round with a delay beyond the target adds OVER_MORE, any other takes 1 away */
 	uint8_t over;
 	uint32_t high;    /**< largest window; falls by a part of itself in each round */
 	uint16_t wait;    /**< rounds until the next test because of a long delay */
@@ -99,14 +102,14 @@ struct weft_cc_noise {
 	/** the window that ref_mean belongs to; 0 = no test is in progress */
 	uint32_t ref_window;
 	uint32_t ref_mean;
-	uint32_t late; /**< longest queueing delay in the test */
+	uint32_t late; /**< longest delay beyond `base` in the test */
 	uint32_t samples;
 	uint64_t sum; /**< sum of the round trips in the test */
 };
 
 enum weft_cc_mode {
-	WEFT_CC_MODE_START, /**< the window doubles, until a queue or a loss shows */
-	WEFT_CC_MODE_DELAY, /**< the window keeps the queue at the target */
+	WEFT_CC_MODE_START, /**< the window doubles in each round, until a queue or a loss shows */
+	WEFT_CC_MODE_DELAY, /**< the window keeps the queue near the target */
 	/** other flows fill the queue in any case: additive increase, decrease by loss */
 	WEFT_CC_MODE_SHARE,
 };
@@ -117,23 +120,25 @@ struct weft_cc_climb {
 	bool held;         /**< mode START: the window does not grow in this round */
 	bool again;        /**< the climb began after a cut by loss */
 	uint8_t wait;      /**< rounds until the next such climb; 0 = none is due */
-	uint8_t backoff;   /**< the value of `wait` after the last climb */
+	uint8_t backoff;   /**< the last value that `wait` was set to */
 	uint64_t full_at;  /**< last cut in mode SHARE by a full queue; 0 = none */
-	uint8_t cuts;      /**< cuts by loss since the mode began */
-	uint8_t unlimited; /**< rounds in a row in which the window did not hold frames back */
-	uint32_t from;     /**< window at the begin of this stage */
+	uint8_t cuts;      /**< cuts by loss since mode SHARE began */
+	uint8_t unlimited; /**< rounds of a climb in a row that the window did not limit */
+	uint32_t from;     /**< window at the begin of this stage of a climb: climb_round() */
 	/** rate of the stage before (mode START: round), in bytes per 2^20 ns; 0 = none */
 	uint64_t rate;
-	uint64_t acked, at; /**< bytes since the begin of this stage, and its begin */
-	uint32_t late;      /**< longest delay of the climb */
-	uint32_t high;      /**< window before the last cut by loss; 0 = there was none */
-	uint32_t mid;       /**< ms from cut_at until Cubic's window is `high` again */
+	uint64_t acked, at; /**< bytes acknowledged since the begin of this stage; its begin */
+	uint32_t late;      /**< longest delay beyond `base` in the climb */
+	/** window before the last cut by loss, or after a climb that ended later; 0 = neither */
+	uint32_t high;
+	uint32_t mid; /**< ms from cut_at until Cubic's window is `high` again */
 	uint64_t cut_at;
-	/** rate of the last rounds, and the highest rate, in bytes per 2^20 ns */
+	/** bytes per 2^20 ns: mean rate of the last rounds that the window limited; its peak lately */
 	uint64_t rate_now, peak;
-	uint8_t starved;     /**< rounds in a row with a far lower rate and a delay */
+	uint8_t starved;     /**< rounds in a row with a delay, and less than 1/4 of `peak` */
 	uint64_t starved_at; /**< begin of these rounds */
-	uint64_t left_at;    /**< end of the last mode SHARE; 0 = none */
+	/** time at which mode SHARE last ended, though not by its losses or dips; 0 = never */
+	uint64_t left_at;
 	uint32_t yield_from; /**< largest window since the queue was last short */
 	uint8_t yield;       /**< rounds since the queue was last short */
 };
@@ -154,21 +159,21 @@ struct weft_cc_delay {
 	struct weft_cc_round round;
 	uint8_t mode;       /**< enum weft_cc_mode */
 	uint8_t loss_shift; /**< a loss rate of 2^-shift is the path's own, not a queue's */
-	uint8_t over;       /**< rounds in a row with a queue far beyond the target */
+	uint8_t over;       /**< rounds with a queue of 1.5 targets; others take OVER_BACK away */
 	uint8_t look;       /**< rounds left of a dip: a small window, to observe other flows */
-	uint8_t clear;      /**< rounds in a row with a nearly empty queue */
-	uint8_t cuts;       /**< number of cuts by delay */
-	uint8_t uncut;      /**< rounds in a row that used the window and kept the target */
+	uint8_t clear;      /**< calls of window_increase() in a row with a nearly empty queue */
+	uint8_t cuts;       /**< cuts by window_decrease(), modulo 256 */
+	uint8_t uncut;      /**< rounds in a row that used half of the window and kept the target */
 	uint8_t looks;      /**< cuts by loss in mode SHARE; every LOOK_EVERY-th may begin a dip */
 	uint8_t empty;      /**< dips in a row that found an empty queue */
 	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
 	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */
 	uint8_t trips;      /**< round trips that the last round took */
-	bool blind_lost;    /**< frames were lost since the last round-trip sample */
-	uint8_t cut_wait;   /**< rounds until the next cut by loss */
-	uint32_t base;      /**< ns: least round trip of full frames; of any before the first one */
-	uint32_t small;     /**< ns: least round trip of small frames; 0 = none yet */
-	bool full_seen;     /**< base is of full frames */
+	bool blind_lost;  /**< frames were lost in a round without a sample; no other came since */
+	uint8_t cut_wait; /**< rounds until the next cut by loss */
+	uint32_t base;    /**< ns: least round trip of full frames; of any before the first one */
+	uint32_t small;   /**< ns: least round trip of small frames; 0 = none yet */
+	bool full_seen;   /**< base is of full frames */
 	/** ns: full frames take at most this much longer than small ones; 0 = unknown */
 	uint32_t links;
 	uint8_t still;                    /**< rounds in a row with nearly the same round trip */
@@ -180,15 +185,16 @@ struct weft_cc_delay {
 	uint8_t undo_mode;   /**< mode before these timeouts */
 	uint32_t srtt;       /**< ns: mean of the last few samples */
 	uint8_t full_wait;   /**< rounds until full_new goes into full */
-	uint32_t full_new;   /**< ns: largest queueing of these rounds so far */
-	uint32_t queue_last; /**< ns: queueing of the round before */
-	uint32_t full;       /**< ns of queueing at which frames were lost; 0 = never */
-	uint32_t calm;       /**< rounds since a loss by a queue */
+	uint32_t full_new;   /**< ns: longest queueing delay of these rounds so far */
+	uint32_t queue_last; /**< ns: queueing delay of the round before */
+	uint32_t full;       /**< ns: queueing delay of a full queue, estimated; 0 = unknown */
+	uint32_t calm;       /**< rounds since the last cut by loss */
 	uint64_t over_at;    /**< begin of the first of `over` rounds */
-	uint32_t over_from;  /**< window at the first of `over` rounds */
+	/** window at the first of `over` rounds, or before; mode SHARE begins with half of it */
+	uint32_t over_from;
 	uint32_t over_queue; /**< ns of queueing at the first of `over` rounds */
 	uint32_t mean_queue; /**< ns: mean queueing of the last rounds of mode DELAY */
-	/** time since which mean_queue is far beyond the target; 0 = it is not */
+	/** time since which mean_queue is MEAN_TARGETS targets, with few frames; 0 = it is not */
 	uint64_t mean_at;
 	uint8_t mean_rounds;              /**< rounds since mean_at */
 	uint16_t look_wait;               /**< rounds of mode SHARE until the next dip may begin */
@@ -197,18 +203,18 @@ struct weft_cc_delay {
 	uint16_t share_ban;               /**< rounds in which mode SHARE must not begin */
 	uint64_t share_acked, share_lost; /**< bytes in mode SHARE; older ones weigh less */
 	uint32_t share_left;              /**< rounds of mode SHARE until a trial without it */
-	int64_t allow;                  /**< bytes that may be lost before losses cut the window */
-	uint8_t burst;                  /**< rounds left in which a burst of losses is judged */
-	uint8_t burst_lost;             /**< rounds of these with further losses */
+	int64_t allow;      /**< bytes that may be lost before losses cut the window */
+	uint8_t burst;      /**< rounds left in which a burst of losses is judged */
+	uint8_t burst_lost; /**< rounds of these with more losses than are allowed for */
 	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
 	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
 	uint64_t old_at;                /**< begin of the interval that old_least covers */
 	uint32_t old_least;             /**< ns: least round trip since old_at */
-	uint8_t below;                  /**< grows with samples of less than half of conf.rtt */
-	uint32_t below_least;           /**< ns: least of these samples */
-	uint64_t meter_at;              /**< begin of the time that meter_acked counts */
-	uint64_t meter_acked;           /**< bytes */
-	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */
+	uint8_t below;        /**< sum: grows with samples of less than half of conf.rtt */
+	uint32_t below_least; /**< ns: least of these samples */
+	uint64_t meter_at;    /**< begin of the time that meter_acked counts */
+	uint64_t meter_acked; /**< bytes */
+	uint32_t frame_ns;    /**< ns: least time of a full frame, by the meter; 0 = not yet */
 	struct weft_cc_noise jitter;
 	struct weft_cc_climb climb;
 	bool old_low; /**< since old_at the queue was once below the target */
@@ -216,12 +222,13 @@ struct weft_cc_delay {
 
 struct weft_cc {
 	const struct weft_cc_ops *ops;
-	uint32_t window; /**< bytes; `limit` is this number, rounded up to full frames */
+	/** bytes; `limit` is this number, rounded up to full frames if there is a gap */
+	uint32_t window;
 	/** bytes: a frame may leave if at most this many are in flight with it, or if alone */
 	uint32_t limit;
-	uint32_t gap;    /**< ns between frames; 0 = only the limit applies */
+	uint32_t gap;    /**< ns from one full frame to the next; 0 = only the limit applies */
 	uint32_t target; /**< ns: the round trip that the algorithm steers to; 0 = none */
-	/** for reports only: bytes */
+	/** for reports only: bytes that were marked, lost by a full queue, and lost otherwise */
 	uint64_t marked, lost_queue, lost_random;
 	uint32_t modes; /**< for reports only: times that mode SHARE began */
 	uint8_t cut;    /**< for reports only: enum weft_cc_cut, the last one */
@@ -229,7 +236,7 @@ struct weft_cc {
 	struct weft_cc_delay delay;
 };
 
-/** The algorithm with number @p number of enum weft_cc_number (lib/lane.h). */
+/** @return the algorithm @p number of enum weft_cc_number (lib/lane.h); `fixed` for any other */
 const struct weft_cc_ops *weft_cc_ops(unsigned int number);
 
 static inline void weft_cc_init(struct weft_cc *cc, const struct weft_cc_ops *ops,

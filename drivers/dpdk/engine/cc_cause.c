@@ -79,7 +79,7 @@ static uint32_t cubic_window(const struct weft_cc *cc, uint64_t now)
 	return w < 0 ? 0 : (uint32_t)(w < INT32_MAX ? w : INT32_MAX);
 }
 
-/* In bytes per 2^20 ns. A clock that went back can make @p ns any number. */
+/* @return bytes per 2^20 ns. A clock that went back can make @p ns any number. */
 static uint64_t rate_of(uint64_t bytes, uint64_t ns)
 {
 	return (bytes << 20) / (ns | 1);
@@ -122,9 +122,9 @@ static void climb_again_end(struct weft_cc *cc, uint64_t now)
 }
 
 /*
- * No frame was lost, and more bytes in flight carry no more: the link is full. So the delay of the
- * climb was noise, or the queue of a flow that has room for it: mode DELAY tolerates it. A queue
- * that has overflowed lately is neither, and mode SHARE goes on.
+ * A climb without loss ends: more bytes in flight carry no more, so the link is full, or the window
+ * is not the limit. So the delay of the climb was noise, or the queue of a flow that has room for
+ * it: mode DELAY tolerates it. After a full queue in the last FULL_NS mode SHARE goes on.
  */
 static void climb_full(struct weft_cc *cc)
 {
@@ -322,7 +322,7 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 /* rounds of a test, at least, after the first, whose samples are of frames sent before it */
 #define TEST_ROUNDS 4u
 #define TEST_SAMPLES 8u /* samples of a test, at least */
-#define TEST_MOST 32u   /* rounds; a test with fewer samples by then decides nothing */
+#define TEST_MOST 32u   /* rounds: a test with fewer than TEST_SAMPLES by then decides nothing */
 #define TEST_FRAMES 1u  /* no test with a smaller window, in frames: many paths share the link */
 /*
  * The delay is a queue if the mean round trip falls by FALL_LEAST of FALL_PARTS parts of what it
@@ -343,8 +343,8 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 #define WAIT_MOST 1024u
 #define AGAIN_ROUNDS 256u /* rounds with noise until a test whether it is still there */
 #define RANGE_PARTS 3u    /* a delay that varies by less than this part of itself is no jitter */
-#define NOISE_RANGES 2u   /* the noise is at most this multiple of the range */
-#define SPARE_PARTS 2u    /* half of a delay that ended without a cut counts as noise */
+#define NOISE_RANGES 2u   /* a test sets the noise to at most this multiple of the range */
+#define SPARE_PARTS 2u    /* half of a delay beyond the target that ended without a cut is noise */
 #define PEAK_ROUNDS 64u   /* the noise is no more than the longest delay of these rounds */
 
 static bool near(uint32_t window, uint32_t other)
@@ -545,11 +545,11 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 
 #define OVER_HALVES 3u /* in halves of the target: only other flows keep a longer queue */
 #define OVER_NS 20000000u
-#define OVER_ROUNDS 12u  /* rounds in which paths of this kind would have drained the queue */
+#define OVER_ROUNDS 12u  /* rounds in which paths of Weft would have drained the queue */
 #define FEW_ROUNDS 48u   /* fewer rounds in OVER_NS mean windows of a small part of a frame */
 #define FEW_NS 40000000u /* many senders with such windows need this time to drain the queue */
 #define SHARE_FRAMES 2u
-#define SHARE_SAMPLE 256u /* frames */
+#define SHARE_SAMPLE 256u /* frames, at least, over which the loss rate is judged */
 #define SHARE_LOSS 10u    /* TCP would not lose more than 1/10 of the bytes */
 #define SHARE_BAN 256u    /* rounds */
 #define BAN_NS 50000000u  /* ends a ban, too: rounds of a small window are long */
@@ -576,7 +576,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
  */
 #define CLIMB_CUTS 3u           /* with fewer cuts by loss, the loss rate is not judged */
 #define CONTENDED_TRIPS 16u     /* windows of data, at least, over which the loss rate is judged */
-#define LONG_ROUNDS 6u          /* rounds in which paths of this kind drain their own queue */
+#define LONG_ROUNDS 6u          /* rounds in which paths of Weft drain their own queue */
 #define LONG_CUT 2u             /* in these rounds the window must have fallen to 1/2 or less */
 #define YIELD_ROUNDS 24u        /* rounds in a row in which the queue was never short */
 #define YIELD_CUT 4u            /* in these rounds the window must have fallen to 1/4 or less */
@@ -619,7 +619,7 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 
 /*
  * The queue was full, and all flows that share it lost frames at the same time. If all of them are
- * paths of this kind, all dip together and observe an empty queue.
+ * paths of Weft, all dip together and observe an empty queue.
  */
 void weft_cc_share_loss(struct weft_cc *cc, bool by_queue)
 {
@@ -645,7 +645,7 @@ static void share_begin(struct weft_cc *cc)
 	d->mode = WEFT_CC_MODE_SHARE;
 	/* Trials of several paths must not coincide: the clock's digits are the random number. */
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
-	/* Paths of this kind left the mode at the ban, but the queue stayed: of other flows. */
+	/* Paths of Weft have left the mode at the ban. The queue stayed, so it is of others. */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
 	d->over = d->empty = d->idle = 0;
 	/* A mean from before this mode is no evidence of the queue after it. */
@@ -658,7 +658,7 @@ static void share_begin(struct weft_cc *cc)
 	weft_cc_climb_begin(cc);
 }
 
-/* On a long path: would the rounds in which the window fell have drained queues of this kind? */
+/* On a long path: would the rounds in which the window fell have drained a queue of Weft? */
 static bool long_others(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -686,9 +686,9 @@ static bool long_others(struct weft_cc *cc, uint32_t queue)
 }
 
 /*
- * Flows such as BBR let the queue run empty at times. Each such round takes back OVER_BACK rounds
- * with a long queue, and this path's window grows. So the count of such rounds may not find these
- * flows. The mean over a longer time shows them.
+ * Flows such as BBR let the queue run empty at times. A round with a short queue takes back
+ * OVER_BACK rounds with a long one, and this path's window grows. So the count `over` may not show
+ * these flows. The mean over a longer time shows them.
  */
 static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
 {
@@ -747,7 +747,7 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 		share_begin(cc);
 }
 
-/* TCP keeps losses rare: with a high loss rate all flows are paths of this kind. */
+/* TCP keeps losses rare: with a high loss rate all flows are paths of Weft. */
 bool weft_cc_share_contended(struct weft_cc *cc)
 {
 	struct weft_cc_delay *d = &cc->delay;

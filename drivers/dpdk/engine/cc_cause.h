@@ -3,7 +3,8 @@
  * @file engine/cc_cause.h
  * The delay algorithm's tests for the cause of a delay. A smaller window shortens the queue of this
  * path, but neither the jitter of the network (noise) nor the queue of flows that fill it until it
- * overflows, as TCP does (mode SHARE). And growth on long paths, next to other flows.
+ * overflows, as TCP does (mode SHARE). The file also has the growth on long paths, next to other
+ * flows.
  */
 #ifndef WEFT_CC_CAUSE_H
 #define WEFT_CC_CAUSE_H
@@ -14,12 +15,15 @@
 #include "engine/cc.h"
 
 /**
- * To be called when a round of mode START or DELAY ends. @p queue: delay beyond `base`, noise
- * included. @return true: a test is under way, and the window is to be left as it is
+ * To be called when a round ends. @p queue: delay beyond `base`, noise included.
+ * @return true: the round was one of a test, and the window is to be left as it is
  */
 bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target);
 
-/** The delay may be noise, or noise a queue: begin a test, if one is due. @return true: it began */
+/**
+ * Begins a test if one is due: the delay may be noise, or what counts as noise may be a queue.
+ * @p queue: as above. @return true: a test has begun
+ */
 bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target);
 
 /** @return true: a round of mode DELAY with this @p queue may be more of the noise: do not cut */
@@ -27,7 +31,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target);
 
 /**
  * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
- * frames. Afterwards the window is @p back.
+ * frames. Afterwards the window is @p back, unless the dip has shortened `base` by over an eighth.
  */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
 
@@ -62,10 +66,13 @@ void weft_cc_climb_begin(struct weft_cc *cc);
 /** @return true: in the last minute mode SHARE has observed that a queue overflowed */
 bool weft_cc_overflowed(const struct weft_cc *cc, uint64_t now);
 
-/** To be called when a round ends. Updates the rate of a long path. */
+/** To be called when a round ends. Updates the rate of a long path, if the window limited it. */
 void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
 
-/** When a round of mode START ends with a delay of @p queue. @return true: the mode goes on */
+/**
+ * To be called when a round of mode START ends. @p queue: a delay that would end the mode, or 0.
+ * @return true: the mode goes on nevertheless
+ */
 bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
 
 /** @return true: a long path's window grows until the rate stops growing, despite rare losses */

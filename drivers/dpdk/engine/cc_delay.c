@@ -16,10 +16,10 @@
 /* frames of up to 1/4 of a full one count as small, those from 3/4 on as full */
 #define SIZES 4u
 #define LEAST_PARTS 2u /* no round trip counts as less than half of the handshake's measure */
-/* added to a sum for each sample below that; any other sample takes 1 away */
+/* a sample of less than that adds this number to a sum; any other sample takes 1 away */
 #define WRONG_EACH 8u
 #define WRONG_MOST 64u /* with this sum the handshake's measure counts as wrong */
-/* ns that the meter counts bytes: longer than most pauses of hosts that lose their cores */
+/* least ns over which the meter counts bytes: longer than most pauses of hosts that lose cores */
 #define METER_NS 10000000u
 
 /*
@@ -114,7 +114,7 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 /* ---------------------------------------------------------------- constants */
 
 #define BYTES_START 15000u
-#define WINDOW_PARTS 64u /* the least window is a frame divided by this */
+#define WINDOW_PARTS 64u /* the least window is a frame divided by this; by OVER_CUT with `over` */
 #define TARGET_SMALL 4u  /* windows of fewer frames have a larger target */
 #define JITTER_PARTS 4u  /* the target is at least this part of the jitter of a long path */
 #define STILL_FRAMES 2u  /* learn_links(): largest window in frames */
@@ -124,11 +124,11 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
  * difference to the round trip of a small frame.
  */
 #define STILL_PART 5u
-#define FULL_MIN 4000u   /* ns: the delay of a full queue is never taken for less */
+#define FULL_MIN 4000u   /* ns: least limit that is derived from the delay of a full queue */
 #define FULL_ROUNDS 256u /* the estimate of that delay grows once in this number of rounds */
 /* rounds after a loss in which the delay of the full queue is collected */
 #define FULL_WAIT 3u
-/* in targets: the gap between frames follows no longer queueing delay */
+/* in targets: a queueing delay beyond this makes the gap between frames no longer */
 #define GAP_TARGETS 8u
 #define GAP_MOST 2000000u  /* ns: a sender with a longer gap does not notice other flows */
 #define PACED 4u           /* windows of fewer frames leave one by one */
@@ -147,14 +147,15 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define BURST_MOST 32u  /* frames; more losses in a round are no burst */
 /* frames; smaller windows are cut without waiting for the end of a burst */
 #define BURST_WINDOW 12u
-#define CUT_WAIT 2u           /* rounds between two cuts by loss */
-#define UNCUT_ROUNDS 32u      /* rounds without a cut, after which a dip measures `base` again */
+#define CUT_WAIT 2u /* rounds between two cuts by loss */
+/* rounds without a cut, after which a dip measures `base` again, if conf.rtt is unknown */
+#define UNCUT_ROUNDS 32u
 #define DEEP_EVERY 8u         /* of this number of cuts by delay, one drains the queue further */
 #define OLD_NS 10000000000ull /* refresh_base() takes the least round trip of this time */
 #define TRIP_MAX 1000000000u  /* ns: a longer sample is no round trip of a network */
 #define BLIND_TRIPS 2u        /* a round without a sample ends after this number of round trips */
 #define BLIND_NS 1000000u     /* the round trip that is assumed while none is known */
-#define BLIND_SLOW 2u         /* hosts are slow if less than half a window came in BLIND_TRIPS */
+#define BLIND_SLOW 2u         /* less than half a window acknowledged in BLIND_TRIPS: slow hosts */
 #define BLIND_PARTS 4u        /* between slow hosts a quarter of the window is added */
 
 /* ---------------------------------------------------------------- window */
@@ -263,7 +264,7 @@ static uint32_t window_of_rate(const struct weft_cc *cc, uint64_t now, uint32_t 
 
 /* ---------------------------------------------------------------- loss */
 
-/* Did a full queue drop the frames lost in this round? Else the path loses at any window. */
+/* Did a full queue, whose delay was observed, drop the frames lost in this round? */
 static bool by_queue(const struct weft_cc *cc, uint32_t worst, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;
@@ -346,8 +347,9 @@ static bool burst_goes_on(struct weft_cc *cc, bool much, uint32_t queue)
 }
 
 /*
- * The window after a loss: what the path has carried, at most 7/8 and at least half of the present
- * window. Mode START may have been far above that, so there the least is a quarter.
+ * The window after a loss: what the path has carried, with a queue of an eighth of `base`. It is at
+ * least half and at most 7/8 of the present window. Mode START may have been far above that, and
+ * leaves at least a quarter and at most the whole window.
  */
 static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 {
@@ -360,7 +362,8 @@ static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 
 /*
  * The frames right behind the lost ones may have the longest round trips. So the largest queueing
- * delay in FULL_WAIT rounds after a loss is taken for that of a full queue.
+ * delay in FULL_WAIT rounds after a loss counts as that of a full queue. After the first time, a
+ * quarter of it goes into the estimate.
  */
 static void learn_full(struct weft_cc_delay *d, uint32_t worst)
 {
@@ -503,7 +506,7 @@ static void window_decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	weft_cc_apply(cc, cc->window - min32(much, cc->window / 4 * 3));
 }
 
-/* As DCTCP, with half of its factor, because the delay reduces the window, too. */
+/* Cuts as DCTCP does, with half of its factor, because the delay reduces the window, too. */
 static void cut_by_marks(struct weft_cc *cc)
 {
 	const struct weft_cc_round *r = &cc->delay.round;
@@ -539,7 +542,7 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	weft_cc_look_for_others(cc, queue);
 	if (d->mode == WEFT_CC_MODE_SHARE)
 		return;
-	/* The host's own link may be the limit: half of the window is enough. */
+	/* The host's own link may be the limit: a round counts that has used half of the window. */
 	d->uncut = queue > target || d->round.acked < cc->window / 2 ? 0 : (uint8_t)(d->uncut + 1);
 	if (d->uncut >= UNCUT_ROUNDS && cc->conf.rtt == 0) {
 		weft_cc_dip(cc, 2, cc->window);
@@ -588,14 +591,14 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	worst = d->round.worst > without_queue(cc) ? d->round.worst - without_queue(cc) : 0;
 	target = target_queue(cc);
 	cc->target = without_queue(cc) + target;
-	/* A window of a part of a frame sends less than once per round trip. */
+	/* A window of a part of a frame sends less than once per round trip: rounds are longer. */
 	d->trips = (uint8_t)min32((uint32_t)((now - d->round.at) / max32(late, 1)), TRIPS_MAX);
 	d->trips = (uint8_t)max32(d->trips, 1);
 	refresh_base(cc, now, late, queue < target);
 	learn_full(d, worst);
 	if (d->calm < UINT32_MAX)
 		d->calm++;
-	/* The bottleneck may have changed since the last loss, so the estimate grows slowly. */
+	/* The bottleneck may have changed since the last loss, so `full` grows slowly. */
 	if (d->calm % FULL_ROUNDS == 0)
 		d->full += min32(d->full / 8, UINT32_MAX / 2 - min32(d->full, UINT32_MAX / 2));
 	if (d->mode == WEFT_CC_MODE_SHARE && weft_cc_share_contended(cc)) {
@@ -626,10 +629,10 @@ static uint64_t blind_after(const struct weft_cc *cc)
 }
 
 /*
- * The growth in a round without samples: the fair increase. If less than half of a window came back
- * in BLIND_TRIPS round trips, the hosts delay the frames, and the queue was empty in the meantime.
- * Then the window grows by a quarter. After a loss the queue may be the reason, so the fair
- * increase remains.
+ * The growth in a round without samples: the fair increase. If less than half of a window was
+ * acknowledged in BLIND_TRIPS round trips, the hosts delay the frames, and the queue was empty in
+ * the meantime. Then a window of at least PACED frames grows by a quarter. After a loss the queue
+ * may be the reason, so the fair increase remains.
  */
 static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 {
@@ -644,8 +647,8 @@ static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 
 /*
  * End a round in which no acknowledgement had a round-trip sample, as between hosts that lose
- * their cores most of the time. The queue is unknown then. Losses and marks still cut the window,
- * and without them it grows by blind_more().
+ * their cores most of the time. The queue is unknown then. Losses still cut the window. So do marks
+ * in mode DELAY, and without either a window that was the limit grows by blind_more().
  */
 static void end_blind(struct weft_cc *cc, uint64_t now)
 {

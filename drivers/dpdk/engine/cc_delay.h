@@ -15,7 +15,7 @@ extern const struct weft_cc_ops weft_cc_delay;
 #define TARGET_MAX 1000000u
 #define HOPS 3u
 #define METER_TIMES 8u
-/* ns; a metered rate below 100 Mb/s counts as 100 Mb/s: other flows take the rest of the link */
+/* ns per byte: a metered rate below 100 Mb/s counts as 100 Mb/s, as other flows take the rest */
 #define METER_NS_BYTE 80u
 /* Mode SHARE begins when the window is 1/16 of what it was, or 1/8 of a frame if that is more. */
 #define OVER_CUT 8u
@@ -45,15 +45,15 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
 }
 
-#define JITTER_MIN (2 * TARGET_MIN) /* ns: a target allows for less than this */
+#define JITTER_MIN (2 * TARGET_MIN) /* ns: round trips of a round that differ by less are steady */
 
-/* Do the round trips of a round differ by more than the target allows for? */
+/* Do the round trips of a round differ by JITTER_MIN or more? */
 static inline bool weft_cc_jitter(const struct weft_cc *cc)
 {
 	return cc->delay.jitter.range >= JITTER_MIN;
 }
 
-/* The round trip of a full frame without a queue: what no window makes shorter. */
+/* The round trip of a full frame without a queue, noise included: no window makes it shorter. */
 static inline uint32_t without_queue(const struct weft_cc *cc)
 {
 	return cc->delay.base + min32(cc->delay.jitter.noise, UINT32_MAX / 4);
@@ -78,7 +78,10 @@ static inline uint32_t narrowest(const struct weft_cc *cc)
 	return known == 0 ? seen : max32(known, min32(seen, METER_TIMES * known));
 }
 
-/* The target for the queueing delay with few frames in flight: ns, at least that of two frames. */
+/*
+ * @return ns: the target for the queueing delay before target_queue() adapts it; at least the time
+ * of two full frames on the slowest link, at most TARGET_MAX
+ */
 static inline uint32_t target_plain(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;
@@ -88,12 +91,12 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 		small = d->base;
 	longer = d->base - small;
 	/*
-	 * If this time is short enough, it is shared equally by HOPS links as fast as the port. A
-	 * longer one is nearly all that of one slow link.
+	 * A full frame takes `longer` than a small one. HOPS links as fast as the port would share
+	 * that time equally. A longer time is nearly all that of one slow link.
 	 */
 	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
 		longer /= HOPS;
-	/* A token bucket passes single frames sooner than its rate, so the meter counts, too. */
+	/* A token bucket passes single frames sooner than at its rate: the meter counts, too. */
 	longer = max32(longer, narrowest(cc));
 	t = max32(max32(small / 2 * 3, TARGET_MIN), min32(longer, TARGET_MAX) * 2);
 	return min32(t, TARGET_MAX);
