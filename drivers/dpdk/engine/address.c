@@ -90,7 +90,7 @@ static bool sends_user_memory(const struct raw_iface *iface)
 }
 
 /*
- * A port that copies each frame in a system call (af_packet, UDP sockets). A send from user memory
+ * For ports that copy each frame in a system call (af_packet, UDP sockets): a send from user memory
  * saves one of four copies. It costs one more acknowledgement, and so a system call at either end.
  * Messages between two hosts by MPI over a veth:
  *  - 8 KiB took 14.5 us one way, and 10.9 us when copied (af_packet, 4 rounds, a loaded machine);
@@ -543,7 +543,7 @@ void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
 	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
 		snprintf(text, size, "%s", raw_ip_hint(iface));
-	else if (iface->port->ops->reach) /* the kernel's address is its own */
+	else if (iface->port->ops->reach) /* UDP sockets: the address is this host's own */
 		snprintf(text, size, " (weft-info --check finds out: weft-info(1))");
 	else
 		snprintf(text, size, ", and that ip=%s is this NIC's own (clouds drop others)", ip);

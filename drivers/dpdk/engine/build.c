@@ -182,7 +182,7 @@ static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
 
-/* Not by rte_ipv4_udptcp_cksum_mbuf(), which loses carries of odd segments (DPDK 22.11). */
+/* rte_ipv4_udptcp_cksum_mbuf() is not used: it loses carries of odd segments (DPDK 22.11). */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
 {
 	uint32_t skip = (uint32_t)c->encap.l2_len + c->encap.l3_len, n, odd = 0;
@@ -283,8 +283,8 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
 }
 
 /*
- * Sends a frame that is not DATA. Control frames always have a CRC32C: they are rare, and errors in
- * them would spoil the connection that they set up.
+ * Sends a control frame other than ACK and BYE. These always have a CRC32C, unless sealed: they are
+ * rare, and errors in them would spoil the connection that they set up.
  * @param pad_to  size of the whole frame, or 0
  */
 static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t path, uint8_t type,
@@ -369,7 +369,7 @@ static uint32_t state_size(const struct raw_conn *c, uint32_t words)
 	  sizeof(struct weft_frame_progress) - 4 - ECN_MAX) /                 \
 	 8)
 
-/* Long SACK blocks need a buffer of frame size: without one, words that fit a small buffer. */
+/* No buffer of frame size is free. @return the words of a SACK block that fit a small buffer */
 static uint32_t short_sack(const struct raw_conn *c, uint32_t words)
 {
 	uint32_t room = (uint32_t)rte_pktmbuf_data_room_size(c->iface->port->hdr_pool) -

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/build.h
- * Building frames: the fields that every frame has, and frames that are not DATA. And the queue of
- * frames to the port; no call waits.
+ * Building frames: the fields that every frame has, and frames that are not DATA. The file also has
+ * the queue of frames to the port. No function waits for the port.
  */
 #ifndef WEFT_ENGINE_BUILD_H
 #define WEFT_ENGINE_BUILD_H
@@ -49,7 +49,7 @@ static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 	hdr->ts = weft_put32((uint32_t)iface->now);
 }
 
-/* raw_finish() for a frame whose checksum is not put here, apart from that of the IPv4 header. */
+/* Completes a frame as raw_finish() does, but without a UDP checksum or CRC32C. */
 static __rte_always_inline void raw_finish_plain(struct raw_conn *c, struct rte_mbuf *m,
 						 struct weft_frame_hdr *hdr, uint32_t lane_len,
 						 uint32_t crc_len, const struct raw_path *p)
@@ -112,7 +112,7 @@ int raw_bye_send(struct raw_conn *c);
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
-/* An ARP packet, or the message of neighbour discovery that takes its place (frame/arp.h). */
+/* Sends an ARP packet, or the message of neighbour discovery in its place (frame/arp.h). */
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
 
 /* ---------------------------------------------------------------- queue to the port */

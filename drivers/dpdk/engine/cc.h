@@ -133,7 +133,7 @@ struct weft_cc_climb {
 	uint32_t high;
 	uint32_t mid; /**< ms from cut_at until Cubic's window is `high` again */
 	uint64_t cut_at;
-	/** bytes per 2^20 ns: mean rate of the last rounds that the window limited; its peak lately */
+	/** bytes per 2^20 ns: mean rate of the last rounds that the window limited; its peak */
 	uint64_t rate_now, peak;
 	uint8_t starved;     /**< rounds in a row with a delay, and less than 1/4 of `peak` */
 	uint64_t starved_at; /**< begin of these rounds */

@@ -298,7 +298,7 @@ void raw_table_fini(struct raw_iface *iface)
 
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
- * so that a comparison shows whether one was used. Without the key they look random.
+ * so a comparison shows whether a number was used. Their generations look random without the key.
  */
 #define ROUNDS 6
 

@@ -90,9 +90,9 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  * A worker whose peers are on its own host may have a port without connections. If a poll of that
  * port takes longer than a message over shared memory, progress calls leave it out for idle_wait.
  *
- * Several lanes delay each other: a poll of eight that are idle takes as long as a message. So one
- * that has sent and received nothing in IDLE_KICK polls is left out for REST_NS after each of them.
- * Only the first frame of a peer that sends unrequested after such a time can arrive later.
+ * Several lanes delay each other: a poll of eight idle ones takes as long as a message. So a lane
+ * next to others that has sent and received nothing in IDLE_KICK polls is polled only every REST_NS
+ * from then on. Only the first frame of a peer that sends unrequested can arrive later by that.
  */
 static void idle_poll(struct raw_iface *iface)
 {
@@ -119,7 +119,7 @@ static void idle_poll(struct raw_iface *iface)
 
 /*
  * The wait of the newest open frame ends. After a wait that was too long, the program is assumed to
- * compute between its sends and its progress calls.
+ * compute between its sends and its progress calls. So no frame waits in the next ones.
  */
 static void wait_over(struct raw_iface *iface, uint64_t now)
 {
@@ -136,7 +136,7 @@ static void wait_over(struct raw_iface *iface, uint64_t now)
 	w->at = 0;
 }
 
-/* A send ends the rest: the answer to it may come soon. */
+/* @return true: progress calls leave the port out. A send ends that: its answer may come soon. */
 static bool rests(const struct raw_iface *iface)
 {
 	return iface->idle_polls >= IDLE_KICK || iface->conn_count == 0;
@@ -245,7 +245,8 @@ static bool frames_wait(struct raw_iface *iface)
 
 /*
  * A program posts many short messages and then calls progress: each in a frame of its own would
- * cost a system call over most ports. doc/raw-lanes.md, "Frames that are shared".
+ * cost a system call over most ports. So frames may wait: doc/raw-lanes.md, "Frames that are
+ * shared".
  */
 static void raw_tx_posted(struct weft_lane_iface *base)
 {
@@ -263,7 +264,7 @@ static void raw_release(struct weft_lane_iface *base, void *desc)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 
-	/* Inside the callback that is about to keep the buffer: deliver() counts it afterwards. */
+	/* The callback that may keep this buffer has not returned: deliver_each() counts later. */
 	if (unlikely(desc == iface->in_hand)) {
 		iface->in_hand_back++;
 		return;
@@ -394,7 +395,7 @@ int weft_raw_mem_register(struct weft_lane_iface *base, void *addr, size_t len, 
 {
 	struct weft_frame_port *port = raw_iface_of(base)->port;
 
-	(void)access; /* a NIC has all access rights or none, and only reads */
+	(void)access; /* no access rights are needed: the NIC only reads what is sent */
 	return port->ops->mem_map(port, addr, len, mem, why, why_len);
 }
 
@@ -448,8 +449,9 @@ static void share_buffers(struct raw_iface *iface)
 }
 
 /*
- * Sizes on the wire are those of a frame with IPv4 and without a tag. Over UDP sockets with IPv6
- * addresses, the engine's frames have IPv4 headers, and the kernel replaces these.
+ * Frame sizes in messages of the handshake are those of a frame with IPv4 and without a tag. Over
+ * UDP sockets with IPv6 addresses, the engine's frames have IPv4 headers, and the kernel replaces
+ * these.
  */
 static void take_sizes(struct raw_iface *iface, const struct weft_raw_conf *rc)
 {
@@ -527,7 +529,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->gateway = rc->gateway;
 	iface->dscp = rc->dscp;
 	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
-	/* A memory port has one path, unless WEFT_CC=delay: weft-wire may be behind it. */
+	/* By default a memory port has one path; with WEFT_CC=delay weft-wire may be behind it. */
 	iface->paths_auto = paths == 0 && !rc->raw_ethertype &&
 			    !(port->flags & WEFT_FRAME_PORT_MEMORY && raw_window_fixed(iface));
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);

@@ -46,7 +46,7 @@
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */
 struct weft_raw_conf {
 	bool raw_ethertype; /**< own ethertype instead of IP and UDP */
-	/** frames have IPv6 headers; ip, gateway and neigh are numbers that port->hosts holds */
+	/** frames have IPv6 headers; ip, gateway and neigh number addresses in port->hosts */
 	bool six;
 	uint16_t vlan;    /**< 1..4094; 0 = untagged */
 	uint32_t ip;      /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
@@ -55,7 +55,7 @@ struct weft_raw_conf {
 	/** static neighbours, whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
 	const struct weft_lane_neigh *neigh;
 	unsigned int num_neigh;
-	/** ours, if port->udp_port is 0; 0 = open->conf->udp_port, else WEFT_LANE_UDP_PORT */
+	/** of this end, if port->udp_port is 0; 0 = open->conf->udp_port or WEFT_LANE_UDP_PORT */
 	uint16_t udp_port;
 	uint8_t dscp; /**< of all frames of connections, 0..63 */
 	bool no_ecn;  /**< frames are sent as not ECN-capable */
@@ -68,7 +68,7 @@ struct weft_raw_conf {
 	/** tests: begin sequences at first_seq, near the wrap, instead of at random */
 	bool set_first_seq;
 	uint32_t first_seq;
-	struct weft_tap *tap; /**< gets all frames; closed with the iface, if that opens */
+	struct weft_tap *tap; /**< gets all frames; the iface, once it is open, closes the tap */
 };
 
 /** Help of the iface's counters and of its port's, without the PMD's. Ends with a NULL name. */
@@ -83,7 +83,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len);
 
-/** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
+/** Registers and deregisters memory for ifaces over ports with #WEFT_FRAME_PORT_REG. */
 int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
 			  unsigned int access, struct weft_mem_lane **mem, char *why,
 			  size_t why_len);

@@ -107,8 +107,8 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 }
 
 /*
- * Compare an address with the proven address of the peer: the peer has answered with the token of
- * our HELLO, or has sent HELLO and then the token of our answer. So it receives at its address.
+ * Compare an address with the proven address of the peer. The peer has answered with the token of
+ * our HELLO, or has sent HELLO and then the token of our answer. So the peer receives there.
  */
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 {
@@ -329,7 +329,7 @@ static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 	return comp;
 }
 
-/* @p frame from its first byte on, @p payload bytes of messages behind its lane header */
+/* @p frame: its first byte. @p payload: bytes of messages behind its lane header. */
 static void deliver_messages(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
 			     struct weft_lane_comp *comp, weft_lane_reap_cb cb, void *arg)
 {
@@ -340,7 +340,7 @@ static void deliver_messages(struct raw_conn *c, const uint8_t *frame, uint32_t 
 	const struct weft_frame_msg *msg;
 	uint32_t off = 0;
 
-	/* A completion may destroy the connection, and the frame with it. */
+	/* The callback may destroy the connection, and the frame with it. */
 	while (c->state == RAW_QUIET && (msg = weft_frame_msg_next(&v, &off))) {
 		/* A frame with user memory has a single message. */
 		cb(arg, msg->am_id, msg + 1, weft_get16(msg->length), comp);
@@ -397,7 +397,7 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		if (slot && slot->m && !was_received(&s, seq))
 			give_slot(c, slot, cb, arg);
 		if (c->state != RAW_QUIET)
-			return 0; /* a completion has destroyed it */
+			return 0; /* a callback has destroyed the connection */
 	}
 	give_flushes(c, seq, cb, arg);
 	if (c->state == RAW_QUIET)

@@ -31,11 +31,14 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 
 struct raw_iface;
-/** A line of text for each path of each connection that is up. */
+/** Calls @p cb with one or two lines of text for each path of each connection that is up. */
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg);
 
-/** The receive state of a side, as in LANE_DOWN: all before `next` came; bit i: next + 1 + i. */
+/**
+ * The receive state of a side, as in LANE_DOWN: all frames before sequence `next` have arrived. Bit
+ * i of `word` shows whether next + 1 + i has.
+ */
 struct raw_rx_state {
 	weft_le32 next;
 	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */

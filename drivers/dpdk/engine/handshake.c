@@ -21,8 +21,8 @@
  * answer is no proof that the size is too large, since the peer may not be polling. So small probes
  * are sent with it: their answers prove that the peer polls.
  *
- * Sizes on the wire are those of untagged frames: a switch may remove the VLAN tag between two
- * ifaces, and both ends must compute the same room for messages.
+ * Sizes in these messages are those of untagged frames with IPv4: a switch may remove the VLAN tag
+ * between two ifaces, and both ends must compute the same room for messages.
  */
 
 #include <errno.h>
@@ -110,7 +110,7 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 		raw_ctl_send(c, type, 0, body, len, 0);
 }
 
-/* The MAC from ARP may be outdated: while the peer is silent, ARP is queried again now and then. */
+/* The MAC from ARP may be outdated: every eighth try without an answer queries ARP again. */
 static void refresh_mac(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -174,7 +174,7 @@ static void resolve_peer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	/* By the machine's clock: ifaces of other workers share the table. */
+	/* iface->now, not a clock of this iface alone: ifaces of other workers share the table. */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
 		raw_hs_enter(c, RAW_HELLO);
@@ -694,8 +694,9 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 /* ---------------------------------------------------------------- RESET */
 
 /*
- * Any host on the path can forge RESET. So it ends no connection of an interface with a job key. It
- * is logged while connecting; later the keepalive finds out whether the peer lives.
+ * Any host on the path can forge RESET. So it ends no connection of an interface with a job key. In
+ * HELLO it is logged. Later in the handshake HELLO may be sent again. Once the connection is up,
+ * the peer is queried.
  */
 static void reset_hint(struct raw_conn *c, uint16_t reason)
 {
