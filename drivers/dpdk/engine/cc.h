@@ -133,7 +133,7 @@ struct weft_cc_climb {
 	uint32_t high;
 	uint32_t mid; /**< ms from cut_at until Cubic's window is `high` again */
 	uint64_t cut_at;
-	/** bytes per 2^20 ns: mean rate of the last rounds that the window limited; its peak */
+	/** bytes per 2^20 ns: mean rate of the last rounds that the window limited; its maximum */
 	uint64_t rate_now, peak;
 	uint8_t starved;     /**< rounds in a row with a delay, and less than 1/4 of `peak` */
 	uint64_t starved_at; /**< begin of these rounds */
@@ -209,7 +209,7 @@ struct weft_cc_delay {
 	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
 	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
 	uint64_t old_at;                /**< begin of the interval that old_least covers */
-	uint32_t old_least;             /**< ns: least round trip since old_at */
+	uint32_t old_least;             /**< ns: least `round.late` since old_at */
 	uint8_t below;        /**< sum: grows with samples of less than half of conf.rtt */
 	uint32_t below_least; /**< ns: least of these samples */
 	uint64_t meter_at;    /**< begin of the time that meter_acked counts */

@@ -7,14 +7,14 @@
 /* ------------------------------------------------------------------ growth next to other flows */
 
 #define CLIMB_PARTS 6u /* the window grows by this part (1/6) in a round */
-/* a round of mode START must carry 7/4 (START_MORE) of what the one before did */
+/* a delay ends mode START, unless the round's rate was 7/4 (START_MORE) of the last one */
 #define START_PARTS 4u
 #define START_MORE 7u
 /* in place of START_MORE for the round after one in which the window was held */
 #define START_HELD 6u
 #define CLIMB_IDLE 4u   /* a climb ends after this number of rounds that the window did not limit */
-#define AGAIN_FIRST 8u  /* rounds from a cut by loss to the next climb */
-#define AGAIN_MOST 64u  /* largest number of these rounds, after climbs without result */
+#define AGAIN_FIRST 8u  /* rounds to the next climb after the first cut by loss */
+#define AGAIN_MOST 64u  /* largest number of these: each cut, and the end of a climb, doubles it */
 #define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */
 /*
  * The rate of a flow with a share of s grows by at most 1 - s of what its window grows by. A climb
@@ -23,7 +23,7 @@
 #define AGAIN_PARTS 16u
 #define AGAIN_GROW 9u
 #define STARVED_PARTS 4u   /* starved: the rate is less than 1/4 of the highest one */
-#define STARVED_ROUNDS 32u /* rounds in a row in which others kept a queue */
+#define STARVED_ROUNDS 32u /* rounds in a row with such a rate and a delay: mode SHARE begins */
 #define STARVED_NS 200000000u
 #define OVERFLOW_NS 60000000000ull
 /* for this time the flows that made the queue overflow are assumed to stay */
@@ -148,7 +148,7 @@ static void climb_full(struct weft_cc *cc)
 
 /*
  * In a deep queue Cubic's growth takes minutes to reach its share. After a loss the rate shows how
- * far this path is from its share: with a small one the window and the rate grow by the same part.
+ * far this path is from its share: with a small share the window and the rate grow by one factor.
  */
 static void climb_again(struct weft_cc *cc)
 {
@@ -314,8 +314,8 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
  *
  * When the delay of a path whose round trips vary is beyond the target, a test halves the window
  * for some rounds, and compares the mean round trips. A queue would have become shorter by what the
- * window has lost. If the mean has hardly changed, all the delay that is left is noise: it is added
- * to what counts as no queue (`noise`), and the window returns.
+ * window has lost. If the mean has hardly changed, the delay that is left is noise: `noise` rises
+ * to it, by what NOISE_RANGES allows, and the window returns.
  */
 
 #define TEST_PART 2u /* a test halves the window */
@@ -342,7 +342,7 @@ static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 #define WAIT_FIRST 32u /* rounds from one test to the next; longer after each that finds a queue */
 #define WAIT_MOST 1024u
 #define AGAIN_ROUNDS 256u /* rounds with noise until a test whether it is still there */
-#define RANGE_PARTS 3u    /* a delay that varies by less than this part of itself is no jitter */
+#define RANGE_PARTS 3u    /* a delay that varies by less than 1/3 of itself is no jitter */
 #define NOISE_RANGES 2u   /* a test sets the noise to at most this multiple of the range */
 #define SPARE_PARTS 2u    /* half of a delay beyond the target that ended without a cut is noise */
 #define PEAK_ROUNDS 64u   /* the noise is no more than the longest delay of these rounds */
@@ -559,14 +559,14 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define LOOK_EVERY 4u /* one in this number of cuts by loss begins a dip */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
-#define LOOKS_EMPTY 3u /* dips in a row: the queue of other flows is empty at times, too */
+#define LOOKS_EMPTY 3u /* dips in a row with an empty queue end mode SHARE; one may be chance */
 #define LOOK_WAIT 32u  /* rounds between two dips: frequent losses would make dips the rule */
-#define IDLE_ROUNDS 2u /* rounds in a row with a short queue: no other flow is there */
+#define IDLE_ROUNDS 2u /* rounds in a row with a short queue end mode SHARE: no others are left */
 #define MEAN_PARTS 16u
 #define MEAN_TARGETS 3u /* in targets: only other flows keep a longer mean queue */
 #define MEAN_NS 50000000u
 #define MEAN_ROUNDS 24u
-#define MEAN_FRAMES 4u /* frames of the window, at most: with more the queue may be its own */
+#define MEAN_FRAMES 4u /* with more frames in its window, the queue may be this path's own */
 #define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
 
 /*

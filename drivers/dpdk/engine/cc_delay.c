@@ -125,7 +125,7 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
  */
 #define STILL_PART 5u
 #define FULL_MIN 4000u   /* ns: least limit that is derived from the delay of a full queue */
-#define FULL_ROUNDS 256u /* the estimate of that delay grows once in this number of rounds */
+#define FULL_ROUNDS 256u /* the estimate of that delay grows by 1/8 every 256 rounds after a cut */
 /* rounds after a loss in which the delay of the full queue is collected */
 #define FULL_WAIT 3u
 /* in targets: a queueing delay beyond this makes the gap between frames no longer */

@@ -312,7 +312,7 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
 #define RAW_WIN_BYTES (1024u * 1024)
 /* ns from connecting to the first check whether traffic needs reserve paths: raw_path_reserve() */
 #define RAW_RESERVE_NS 20000000ull
-/* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
+/* With congestion control: bounds of the window: bytes (without WEFT_WINDOW), peer's RX rings. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
 /*
@@ -445,7 +445,7 @@ struct raw_bye {
 	uint64_t at;
 	uint32_t seq; /* sequence in BYE: one past the peer's last frame */
 	uint8_t path; /* path over which the newest BYE came */
-	bool done;    /* BYE, BYE_ACK or RESET has arrived: the peer needs no BYE of ours */
+	bool done;    /* the peer needs no BYE of ours: it has ended, or has never met this end */
 };
 
 /** BYE has arrived over @p path, perhaps again. */
@@ -522,15 +522,15 @@ struct raw_conn {
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;   /* UDP port on which the peer listens */
-	uint16_t farewell;    /* slot that the port's farewell() has assigned; 0 = none */
-	uint8_t peer_queues;  /* number of queues that the peer's NIC hashes to; 0 = it does not */
-	uint8_t paths;        /* number of paths for sending */
-	bool path_busy;       /* more paths may help: full window, growing queue or losses */
-	uint8_t path_count;   /* paths wanted, and then found: at least `paths` */
-	bool elsewhere;       /* a path leads to another worker's queue, at either end */
-	bool hash_wrong;      /* answers came to another queue than the driver's hash predicts */
-	uint32_t port_cursor; /* of weft_path_port() */
+	uint16_t peer_port;  /* UDP port on which the peer listens */
+	uint16_t farewell;   /* slot that the port's farewell() has assigned; 0 = none */
+	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
+	uint8_t paths;      /* configured paths that the handshake has found; trials may add more */
+	bool path_busy;     /* more paths may help: full window, growing queue or losses */
+	uint8_t path_count; /* connecting: paths wanted; then paths whose ports both ends have */
+	bool elsewhere;     /* a path leads to another worker's queue, at either end */
+	bool hash_wrong;    /* answers came to another queue than the driver's hash predicts */
+	uint32_t port_cursor; /* weft_path_port() continues its search here */
 	uint8_t peer_mac[6];
 	uint64_t hs_next; /* live_clock of the next try of a handshake step, or of BYE */
 	uint64_t hs_started;
@@ -626,7 +626,7 @@ struct raw_measure {
 struct raw_hs {
 	uint64_t cookie;  /* initiator: from HELLO_RETRY */
 	bool late;        /* the log has a line about the slow handshake */
-	uint16_t refused; /* initiator with a job key: reason of the last RESET; 0 = none */
+	uint16_t refused; /* initiator with a job key: reason of a RESET after HELLO; 0 = none */
 
 	/* Responder: the half-open entry (engine/lifetime.c). */
 	TAILQ_ENTRY(raw_conn) half_link;
