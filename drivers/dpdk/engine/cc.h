@@ -170,7 +170,7 @@ struct weft_cc_delay {
 	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */
 	uint8_t trips;      /**< round trips that the last round took */
 	bool blind_lost;  /**< frames were lost in a round without a sample; no other came since */
-	uint8_t cut_wait; /**< rounds until the next cut by loss */
+	uint8_t cut_wait; /**< rounds in which losses do not cut the window again */
 	uint32_t base;    /**< ns: least round trip of full frames; of any before the first one */
 	uint32_t small;   /**< ns: least round trip of small frames; 0 = none yet */
 	bool full_seen;   /**< base is of full frames */
@@ -206,10 +206,11 @@ struct weft_cc_delay {
 	int64_t allow;      /**< bytes that may be lost before losses cut the window */
 	uint8_t burst;      /**< rounds left in which a burst of losses is judged */
 	uint8_t burst_lost; /**< rounds of these with more losses than are allowed for */
-	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
-	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
-	uint64_t old_at;                /**< begin of the interval that old_least covers */
-	uint32_t old_least;             /**< ns: least `round.late` since old_at */
+	uint64_t seen_acked,
+		seen_lost;    /**< bytes since allow was used up, without cut_wait rounds */
+	uint32_t loss_before; /**< loss rate when allow was used up, in 2^-16 */
+	uint64_t old_at;      /**< begin of the interval that old_least covers */
+	uint32_t old_least;   /**< ns: least `round.late` since old_at */
 	uint8_t below;        /**< sum: grows with samples of less than half of conf.rtt */
 	uint32_t below_least; /**< ns: least of these samples */
 	uint64_t meter_at;    /**< begin of the time that meter_acked counts */

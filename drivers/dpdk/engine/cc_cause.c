@@ -551,12 +551,12 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define SHARE_FRAMES 2u
 #define SHARE_SAMPLE 256u /* frames, at least, over which the loss rate is judged */
 #define SHARE_LOSS 10u    /* TCP would not lose more than 1/10 of the bytes */
-#define SHARE_BAN 256u    /* rounds */
+#define SHARE_BAN 256u    /* after too many losses, mode SHARE must not begin in these rounds */
 #define BAN_NS 50000000u  /* ends a ban, too: rounds of a small window are long */
 #define AGAIN_LOSS 3u     /* 1/3 of the bytes: the limit after mode SHARE began again */
 #define SHARE_ROUNDS 256u
-/* Dips: for LOOK_ROUNDS rounds the window is 1/LOOK_PART, so an own queue drains. */
-#define LOOK_EVERY 4u /* one in this number of cuts by loss begins a dip */
+/* A dip of mode SHARE: for LOOK_ROUNDS rounds the window is 1/LOOK_PART, so its queue drains. */
+#define LOOK_EVERY 4u /* one in this number of cuts by loss begins a dip, if LOOK_WAIT is over */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
 #define LOOKS_EMPTY 3u /* dips in a row with an empty queue end mode SHARE; one may be chance */

@@ -42,8 +42,8 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
 
 /**
- * To be called when a round of mode SHARE ends: weft_cc_share_loss() if its losses cut the window,
- * else weft_cc_share_round().
+ * To be called when a round of mode SHARE ends that is none of a dip: weft_cc_share_loss() if its
+ * losses cut the window, else weft_cc_share_round(), if it had a round-trip sample.
  */
 void weft_cc_share_loss(struct weft_cc *cc, bool by_queue);
 void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);

@@ -17,7 +17,7 @@ extern const struct weft_cc_ops weft_cc_delay;
 #define METER_TIMES 8u
 /* ns per byte: a metered rate below 100 Mb/s counts as 100 Mb/s, as other flows take the rest */
 #define METER_NS_BYTE 80u
-/* Mode SHARE begins when the window is 1/16 of what it was, or 1/8 of a frame if that is more. */
+/* One rule begins mode SHARE when the window is 1/16 of what it was, or 1/8 of a frame if more. */
 #define OVER_CUT 8u
 
 static inline uint32_t min32(uint32_t a, uint32_t b)

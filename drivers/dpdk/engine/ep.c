@@ -190,7 +190,7 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 	}
 }
 
-/* Two lines, since DPDK's telemetry limits the length of one. */
+/* Two lines, since DPDK's telemetry limits the length of one; one if the window is fixed. */
 static void path_print(const struct raw_conn *c, unsigned int i,
 		       void (*cb)(const char *text, void *arg), void *arg)
 {
