@@ -33,7 +33,7 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {
-			/* Even after a long idle time, idle_poll() soon calls tx_kick(). */
+			/* So idle_poll() soon calls tx_kick(), even after a long idle time. */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
@@ -69,8 +69,9 @@ void raw_txq_end(struct raw_iface *iface)
 /* ---------------------------------------------------------------- frames */
 
 /*
- * ns between two RESETs, and the number of them that may leave at once. Unknown senders must not
- * cause floods, and a restarted process must reach all its former peers.
+ * RESETs of an iface: the least mean of the ns between two, and how many may leave at once after a
+ * pause in addition to the first. Unknown senders must not cause floods, and a restarted process
+ * must reach all its former peers.
  */
 #define RESET_GAP 100000ull
 #define RESET_BURST 32u
@@ -81,8 +82,8 @@ void raw_txq_end(struct raw_iface *iface)
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
 /*
- * With IPv6: the addresses of this end and of host @p dst. If the host has no number any more, the
- * unspecified address stays, so no host gets the frame.
+ * With IPv6: sets the addresses of this end and of @p dst, a number of port->hosts. If no host has
+ * this number any more, the destination stays the unspecified address, so no host gets the frame.
  */
 static void put_ip6(const struct raw_iface *iface, uint32_t dst, struct weft_encap_addr *a)
 {
@@ -116,7 +117,10 @@ static struct weft_encap_addr conn_addr(const struct raw_conn *c)
 	return a;
 }
 
-/* Builds the headers in front of the body, as far as they are constant during the connection. */
+/*
+ * Builds c->tmpl: the headers in front of the body, with the fields that all DATA frames share. It
+ * is built again when the peer's MAC address changes.
+ */
 void raw_conn_template(struct raw_conn *c)
 {
 	struct weft_encap_addr a = conn_addr(c);
@@ -191,7 +195,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	uint16_t part, csum;
 
 	if (c->iface->port->flags & WEFT_FRAME_PORT_TX_CSUM) {
-		/* The NIC adds the datagram to the sum of the pseudo header. */
+		/* The field has the sum of the pseudo header; the NIC adds that of the datagram. */
 		udp->dgram_cksum = weft_csum_fold(sum);
 		m->ol_flags |=
 			(c->encap.l3_len == sizeof(struct rte_ipv4_hdr) ? RTE_MBUF_F_TX_IPV4
@@ -213,7 +217,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	udp->dgram_cksum = csum == 0 ? UINT16_MAX : csum;
 }
 
-/* HELLO_ACK is not sealed: this end has its keys already, but the peer gets them by this frame. */
+/* HELLO_ACK is not sealed: the peer makes its keys from this frame, so it can't open it yet. */
 static bool leaves_sealed(const struct raw_conn *c, const struct rte_mbuf *m)
 {
 	const struct weft_frame_hdr *hdr =
@@ -228,7 +232,7 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 	const struct rte_udp_hdr *udp =
 		(const struct rte_udp_hdr *)(frame + c->encap.l2_len + c->encap.l3_len);
 
-	/* a sealed copy leaves, not this frame: the copy gets these headers */
+	/* A sealed copy leaves instead of this frame, and gets the headers of this frame. */
 	if (leaves_sealed(c, m)) {
 		weft_encap_patch(&c->encap, frame, lane_len + WEFT_FRAME_SEAL_LEN,
 				 weft_be16(udp->src_port), weft_be16(udp->dst_port));
@@ -314,7 +318,7 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 	hdr->flags = weft_put16(flags | WEFT_FRAME_F_CRC32C);
 	hdr->seq = weft_put32(c->tx.next);
 	if (type == WEFT_FRAME_HELLO) {
-		/* Its receiver has no connection yet, so HELLO names that of its sender. */
+		/* The receiver has no connection yet: HELLO has the sender's own numbers. */
 		hdr->dst_conn = weft_put32(c->id);
 		hdr->token = weft_put32(c->token);
 	}
@@ -363,7 +367,7 @@ static uint32_t state_size(const struct raw_conn *c, uint32_t words)
 	return RTE_MAX(head, RAW_TMPL) + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
 }
 
-/* Words of a SACK block that the shortest frames have room for. */
+/* Words of a SACK block that fit a frame of the least size, next to the other blocks. */
 #define SACK_ALWAYS                                                           \
 	((WEFT_FRAME_SIZE_FLOOR - RAW_TMPL - sizeof(struct weft_frame_sack) - \
 	  sizeof(struct weft_frame_progress) - 4 - ECN_MAX) /                 \
@@ -395,8 +399,9 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 }
 
 /*
- * Sends a frame without a body of its own. It has a SACK block if there are holes, an ECN block if
- * marks are to be reported, and a progress block after a gap.
+ * Sends ACK or BYE. It has a SACK block if received sequences have holes, an ECN block if marks are
+ * to be reported, and a progress block if this end has not polled for a time. If no buffer is free,
+ * an ACK has only a SACK block that fits a small buffer.
  */
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
@@ -443,7 +448,8 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		flags |= WEFT_FRAME_F_PROGRESS;
 	}
 	hdr->flags = weft_put16(flags);
-	if (!c->rx.ts_valid && raw_rx_is_new(iface, &c->rx)) /* else raw_stamp() does */
+	/* With a valid timestamp raw_stamp() notes the delay. */
+	if (!c->rx.ts_valid && raw_rx_is_new(iface, &c->rx))
 		raw_conn_delay(c, c->rx.echo_path, c->rx.ts_echo);
 	raw_stamp(c->iface, &c->rx, hdr, &c->path[path], path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
@@ -476,7 +482,10 @@ void raw_probe_send(struct raw_conn *c, uint16_t size)
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
 }
 
-/* The path for an ACK: that of the newest DATA, or of the request that it answers. */
+/*
+ * @return the path for an ACK: that of the request that it answers, or else of the newest DATA. An
+ * ACK that is a request itself takes the path in use.
+ */
 static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 {
 	uint8_t path = c->rx.reply_path != 0 ? c->rx.reply_path - 1 : c->rx.echo_path;
@@ -512,8 +521,8 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 /*
  * Sends the acknowledgements that are due. A connection whose acknowledgement has gone with data in
  * the meantime leaves the list here. The list has the connections that received within
- * RAW_ACK_DELAY, or whose acknowledgement a full port has not taken yet. So its length does not
- * grow with idle connections.
+ * RAW_ACK_DELAY, or whose acknowledgement got no buffer or no place in the queue. So its length
+ * does not grow with idle connections.
  */
 void raw_acks_send_due(struct raw_iface *iface)
 {
@@ -540,7 +549,7 @@ void raw_acks_send_due(struct raw_iface *iface)
 	}
 }
 
-/* BYE acknowledges all received frames, also those out of order: they have been processed. */
+/* BYE acknowledges frames out of order, too, by a SACK block: they have been processed. */
 int raw_bye_send(struct raw_conn *c)
 {
 	uint8_t path = c->next_path;
@@ -608,8 +617,8 @@ void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_v
 }
 
 /*
- * @return the MAC address of the peer that has or last had this connection index, if the frame
- * comes from that peer; else NULL
+ * @return the MAC address of the peer that has or last had the connection index in the frame's
+ * dst_conn, if the frame comes from that peer; else NULL
  */
 static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -631,9 +640,10 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 
 /*
  * May this iface send a RESET for this reason? An iface that has its port alone also answers for
- * earlier processes on that port. On a shared port a connection may belong to another, live
- * process. So the iface answers only for connections that it has made itself. It answers only their
- * peers at their known addresses: otherwise any host could find out which generations were used.
+ * earlier processes on that port. On a shared port it answers a HELLO, which names this iface. The
+ * connection of another frame may belong to another, live process: the iface answers only for
+ * connections that it has made itself, and only their peers at their known addresses. Otherwise any
+ * host could find out which generations were used.
  * @param to  set to the MAC to which the answer is sent, where that is not the frame's
  */
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,

@@ -23,7 +23,7 @@ struct raw_dest {
 	const uint8_t *mac;
 	uint32_t ip;
 	uint32_t id, token;    /* numbers of the receiver's connection */
-	uint16_t sport, dport; /* ours, the peer's */
+	uint16_t sport, dport; /* of this end, of the receiver; host byte order */
 	uint8_t tos;
 };
 
@@ -39,7 +39,7 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 		  uint32_t len);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
-/* Fills what depends on the moment at which a frame leaves: acknowledgement, order, times. */
+/* Fills the fields that depend on when a frame leaves: acknowledgement, path, order, times. */
 static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 			     struct weft_frame_hdr *hdr, const struct raw_path *p, uint8_t path)
 {
@@ -78,26 +78,26 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 		raw_put_csum(c, m, lane_len, crc);
 }
 
-/* Queue the sealed copy of a complete frame. Without a buffer for it the frame counts as lost. */
+/* Queue the sealed copy of a complete frame. Without a buffer the copy is lost. */
 void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * For sealed connections. Sends a probe if its answer has to confirm a key with which no DATA is
- * sent. If the key has changed, replaces the farewell (frame/farewell.h).
+ * For sealed connections. While no DATA is sent, no acknowledgement confirms a new key: sends a
+ * probe, whose answer does. If the key has changed, replaces the farewell (frame/farewell.h).
  */
 void raw_probe_key(struct raw_conn *c);
 /*
- * raw_ctl_send_on() over c->next_path. As the other functions that send a control frame of a
- * connection: @return 0; -EAGAIN: there is no buffer, or no place in the queue
+ * As raw_ctl_send_on(), over c->next_path. All functions that send a control frame of a connection
+ * return 0, or -EAGAIN if there is no buffer, or no place in the queue.
  */
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
-/* The path over which a frame came, for its answer; c->next_path if this end has no such path. */
+/* @return the path over which a frame came; c->next_path if this end has no such path */
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
 /* Sends a control frame. @param pad_to  size of the whole frame, unless it is longer anyway */
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
-/* raw_ctl_send_on() by these ports instead of the path's. The path need not be open. */
+/* As raw_ctl_send_on(), with these ports instead of the path's. The path need not be open. */
 int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t dport, uint8_t type,
 		    const void *body, uint32_t body_len);
 /* Sends a probe in a frame of @p size bytes; 0: in a short frame. */
@@ -128,7 +128,7 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 	iface->base.tx_open = true;
 }
 
-/* Send the first @p n frames, which are contiguous; RAW_BURST at most. @return frames taken */
+/* Offers the queue's first @p n frames, contiguous, to the port. @return frames that it took */
 static inline unsigned int raw_port_tx(struct raw_iface *iface, unsigned int n)
 {
 	struct rte_mbuf **frames = &iface->txq.frames[iface->txq.head];

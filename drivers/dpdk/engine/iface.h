@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/iface.h
- * One iface of the raw-DPDK lane engine: what its connections share. Owned by one thread.
+ * One iface of the raw-DPDK lane engine: what its connections share. One thread owns it.
  */
 #ifndef WEFT_ENGINE_IFACE_H
 #define WEFT_ENGINE_IFACE_H
@@ -19,7 +19,7 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-/* All counters of the engine, once: enumerator, the name that people see, its description. */
+/* All counters of the engine: enumerator, name in reports, description. */
 
 #define RAW_COUNTER_LIST(X)                                                                        \
 	X(RAW_RX_FRAMES, "rx.frames", "Frames received, those dropped included.")                  \
@@ -208,7 +208,7 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 	  "Bytes now of frames to stalled peers, copied to take their buffers back.")         \
 	X(iface->conn_count, "conn.count", "Connections now, half-open ones included.")
 
-/** Of path i of connection c; the names follow "conn#.path#.". */
+/** Counters of path i of connection c; "conn#.path#." precedes their names. */
 #define RAW_PATH_COUNTERS(X)                                              \
 	X(c->path[i].order, "frames", "Data frames sent over this path.") \
 	X(c->path[i].retransmits, "retransmits", "Frames sent again over this path.")
@@ -217,7 +217,7 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 #define RAW_PATH_BAD_LEVEL(X) \
 	X(c->multi->bad >> path & 1, "bad", "1 while this path is bad, else 0.")
 
-/** Of struct weft_cc. */
+/** Levels and counters of a path's congestion control: members of struct weft_cc. */
 #define RAW_CC_LEVELS(X)                                                     \
 	X(window, "window", "Bytes that may be in flight on this path now.") \
 	X(target, "target_ns", "ns of round trip that this path aims at now.")
@@ -229,8 +229,8 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u     /* most frames that are complete and that the port has not accepted */
-#define RAW_QUOTERS 16u /* buckets of senders of short ICMP quotes */
-#define RAW_STALE 64u   /* number of stale timestamps that are remembered */
+#define RAW_QUOTERS 16u /* hash buckets of senders: rate limits of short ICMP quotes */
+#define RAW_STALE 64u   /* slots for stale timestamps, a hash table */
 
 struct weft_question;
 struct raw_conn;
@@ -244,44 +244,45 @@ struct raw_zc;
 
 /* Buffers that connections share: see engine/outstanding.c. */
 struct raw_share {
-	/* Frame buffers held until acknowledged; their limit, and the limit with least shares. */
+	/* Frames held until acknowledged; their limit, and the limit that includes least shares. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
-	/* Small buffers in zero-copy frames: limited, since ACKs need some, too. */
+	/* The same of small buffers in frames of several segments: ACKs need some, too. */
 	uint32_t hdr_held, hdr_held_max, hdr_held_hard;
-	bool pressed; /* a buffer was refused since the last progress() */
+	bool pressed; /* a buffer was refused since the last raw_share_take_back() */
 	TAILQ_HEAD(, raw_tx) stalled;
-	uint64_t taken_back; /* bytes of the heap for frames taken back, and their limit */
-	uint64_t taken_back_max;
+	uint64_t taken_back;     /* bytes of frames that were copied to the heap */
+	uint64_t taken_back_max; /* limit of taken_back */
 };
 
-/* What holds frames back now: engine/window.h. Each has a counter of time, in the same order. */
+/* What holds frames back (engine/window.h). A counter has the time of each, in this order. */
 enum raw_limit {
 	RAW_LIMIT_CONGESTION,
 	RAW_LIMIT_WINDOW,
 	RAW_LIMIT_PEER,
 	RAW_LIMIT_SILENT,
-	RAW_LIMIT_CONNS, /* those before are of connections, those after of the iface */
+	RAW_LIMIT_CONNS, /* smaller values: limits of a connection; the others: of the iface */
 	RAW_LIMIT_PORT = RAW_LIMIT_CONNS,
 	RAW_LIMIT_BUFFERS,
 	RAW_LIMITS
 };
 
 struct raw_limits {
-	uint32_t bits;                 /* bit i: limit i is in force */
-	uint32_t num[RAW_LIMIT_CONNS]; /* connections that it holds back */
+	uint32_t bits;                 /* bit i: limit i holds frames back */
+	uint32_t num[RAW_LIMIT_CONNS]; /* [i]: connections that limit i holds back */
 };
 
-#define RAW_WAIT_FRAMES 4u /* unacknowledged frames before one that waits, at least */
+/* An open frame waits only behind this number of unacknowledged frames of its connection. */
+#define RAW_WAIT_FRAMES 4u
 
-/* Open frames that wait although their messages are to be sent now: raw_tx_posted(). */
+/* Open frames that wait for further messages after raw_tx_posted(). */
 struct raw_wait {
-	bool leave;       /* some open frame is not to wait */
+	bool leave;       /* an open frame must not wait: all leave */
 	bool opened;      /* a frame was opened since the last raw_tx_posted() */
-	uint8_t posts;    /* messages sent since the newest frame was opened */
+	uint8_t posts;    /* calls of raw_tx_posted() since a frame was last opened */
 	uint16_t skip;    /* further intervals between progress calls in which no frame waits */
-	uint16_t back;    /* number of such intervals after the last late frame */
+	uint16_t back;    /* `skip` after the last late wait, less 1 for each later wait in time */
 	uint64_t skip_at; /* iface->now in the last interval that `skip` counted */
-	uint64_t at;      /* platform's time when the newest frame was opened; 0 = none waits */
+	uint64_t at;      /* platform's time when the newest wait began; 0 = no frame waits */
 };
 
 #define RAW_GAPS_KEPT 16u /* a power of two */
@@ -290,7 +291,7 @@ struct raw_wait {
 struct raw_gaps {
 	uint64_t total; /* ns */
 	uint32_t count;
-	uint16_t recent[RAW_GAPS_KEPT]; /* in units of 16 us; the newest one is at count - 1 */
+	uint16_t recent[RAW_GAPS_KEPT]; /* units of 16 us; newest: (count - 1) % RAW_GAPS_KEPT */
 };
 
 /* Frames that wait for the port: a ring. See engine/build.h. */
@@ -302,12 +303,12 @@ struct raw_txq {
 /* Zero-copy messages: see engine/outstanding.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
-	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */
-	/* the lane endpoint is destroyed, the hardware still refers to them */
+	STAILQ_HEAD(, raw_zc) released; /* no slot and no mbuf refers to the message any more */
+	/* the lane endpoint is destroyed, and mbufs of the port still refer to the message */
 	LIST_HEAD(, raw_zc) orphans;
-	/* no slot refers to them, a PMD with registered memory does */
+	/* no slot refers to the message, but mbufs of a PMD with registered memory do */
 	LIST_HEAD(raw_zc_list, raw_zc) waiting;
-	uint64_t poll_at; /* `now` of the next query to that PMD */
+	uint64_t poll_at; /* `now` before which the port's tx_done() is not called */
 	void *chunks;
 };
 
@@ -315,7 +316,7 @@ struct raw_zc_state {
 struct raw_half {
 	uint32_t count;
 	TAILQ_HEAD(, raw_conn) list; /* oldest first */
-	/* Entries with a proven address, by bucket of address and MAC, and of MAC alone. */
+	/* Number of entries with a proven address, by hash of address and MAC, and of MAC alone. */
 	uint16_t by_source[256], by_mac[256];
 };
 
@@ -329,34 +330,34 @@ struct raw_iface {
 	uint64_t now, tx_clock, live_clock;
 	uint64_t next_tx_clock, next_live_clock; /* times at which raw_timers() is to be called */
 	bool gap;           /* this progress call came late: no round-trip samples */
-	bool sent_first;    /* this call sent frames between reading the clock and receiving */
-	bool slept;         /* since the last call the owner has slept, armed for wake-up */
+	bool sent_first;    /* this call may have sent frames before it received any */
+	bool slept;         /* the owner has armed a wake-up by the port since the last call */
 	uint64_t sleep_max; /* ns: the longest time that the owner meant to sleep */
 	bool rx_l4_ok;      /* the UDP checksum of the present frame has been verified */
-	uint32_t hand_max;  /* most frames in another worker's ring when we add one */
+	uint32_t hand_max;  /* another worker's ring with this many frames gets no more */
 	bool rx_elsewhere;  /* the present frame has come to another worker's queue */
 	bool in_progress;
 	bool rx_far;        /* another core or a NIC wrote the frames: prefetch them */
-	unsigned int lcore; /* of the thread that is in raw_rx_poll() */
+	unsigned int lcore; /* DPDK's number of the thread that is in raw_rx_poll() */
 	bool sent_outside;  /* frames were sent since the last progress call ended */
-	bool sent;          /* frames have the present `now` as timestamp, which gets stale */
-	uint32_t step;      /* ns between the last two progress calls */
+	bool sent;          /* a frame has been sent with the present `now` as timestamp */
+	uint32_t step;      /* ns between the last two calls of raw_clocks() */
 	struct {
 		uint32_t ts, error;
 	} stale[RAW_STALE]; /* sent timestamps, and the ns by which each was stale at most */
 	struct raw_ref *refs;
-	struct raw_gone *gone; /* last peer of each index; refs_len entries */
-	uint32_t refs_len;     /* a power of two */
+	struct raw_gone *gone; /* last peer of each index of refs */
+	uint32_t refs_len;     /* entries of refs and of gone; a power of two */
 	/* Free indices into refs: a FIFO. */
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
 	struct weft_table hello; /* connections, by the peer's numbers in HELLO */
-	/* Connections that are or were up, by IP address of their next hop; refs_len buckets. */
+	/* Connections that came up and have not failed, by hash of hop_ip; refs_len buckets. */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
-	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
+	uint32_t kept, keep_max;  /* receive buffers that the protocol layer holds; the limit */
 	struct rte_mbuf *in_hand; /* the frame whose messages are being delivered */
-	uint32_t in_hand_back;    /* number of releases of this frame in the meantime */
+	uint32_t in_hand_back;    /* releases of in_hand during its delivery */
 	struct raw_share share;
 	struct raw_limits limits;
 	struct raw_gaps gaps;
@@ -364,21 +365,24 @@ struct raw_iface {
 	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
 	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
-	/* First word of an empty batch_id message; without recv_batch no message begins with it. */
+	/*
+	 * Header of a message of kind batch_id and length 0, as a number. Without recv_batch it
+	 * is a value that no header has.
+	 */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;
 	TAILQ_HEAD(, raw_tx) tx_list; /* senders with an open frame */
 	/* receivers of connections with an acknowledgement to send */
 	TAILQ_HEAD(raw_rx_list, raw_rx) ack_list;
-	bool acks_now; /* some of these are due at once */
-	/* tx_clock at which the first of the others is due */
+	bool acks_now; /* an acknowledgement of ack_list is due at once */
+	/* tx_clock before which no other acknowledgement of ack_list is due */
 	uint64_t acks_due;
-	unsigned int tx_batch; /* full frames are collected up to this number */
+	unsigned int tx_batch; /* full frames are collected in txq up to this number */
 	unsigned int idle_polls;
 	unsigned int full_bursts;
-	unsigned int kicks; /* calls of tx_kick() by raw_arm() since a frame was sent */
-	bool tx_used;       /* frames were sent since the port was last idle for IDLE_KICK polls */
+	unsigned int kicks; /* calls of tx_kick() by raw_arm() since it last cleared tx_used */
+	bool tx_used;       /* frames were sent, and tx_kick() must still be called for them */
 	struct raw_txq txq;
 	struct raw_wait wait;
 	struct weft_question *telemetry; /* NULL = no telemetry */
@@ -399,10 +403,10 @@ struct raw_iface {
 	struct weft_lane_conf conf;
 	struct raw_zc_state zc;
 	TAILQ_HEAD(, raw_conn) conns;
-	TAILQ_HEAD(, raw_conn) resolving; /* those in RESOLVE, and some that have left it */
-	/* those that linger in TIME_WAIT, oldest first */
+	TAILQ_HEAD(, raw_conn) resolving; /* in state RESOLVE; some have left that state */
+	/* connections that linger in TIME_WAIT, oldest first */
 	TAILQ_HEAD(, raw_conn) closed;
-	TAILQ_HEAD(raw_parts, raw_part) parts; /* of all connections, oldest first */
+	TAILQ_HEAD(raw_parts, raw_part) parts; /* frames being assembled, oldest first */
 	uint32_t num_parts;
 	uint32_t conn_count, time_wait;
 	struct raw_half half;
@@ -411,13 +415,13 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	/* Times by live_clock; engine/neighbour.c has the rules. */
-	uint64_t move_arp;  /* next ARP request for a moved peer */
-	uint64_t hint_next; /* next query of a peer because of a hint */
-	/* next search for the connection of a short quote: of all senders, of a bucket of them */
+	/* Earliest times, by live_clock; engine/neighbour.c has the rules. */
+	uint64_t move_arp;  /* of an ARP request for a peer that may have moved */
+	uint64_t hint_next; /* of the next query of a peer because of a hint */
+	/* rates of searches for the connection of a short quote, of all and by sender: is_due() */
 	uint64_t quote_next, quote_by[RAW_QUOTERS];
 	uint64_t announce_at; /* live_clock of the next announcement of this iface */
-	uint8_t announced;    /* number of announcements */
+	uint8_t announced;    /* announcements since raw_announce_begin() */
 	struct weft_arp arp;
 	struct weft_log_limit conflict_log, late_log;
 	uint32_t gateway;
@@ -428,9 +432,9 @@ struct raw_iface {
 	uint8_t paths;
 	bool paths_auto; /* further paths are opened where they help */
 	uint8_t encap_len;
-	uint8_t l2_tag;      /* length of the VLAN tag in frames */
-	uint8_t wire_less;   /* bytes of a frame that sizes on the wire do not count */
-	uint16_t least_size; /* least frame size that connections agree on */
+	uint8_t l2_tag;      /* bytes of the VLAN tag in frames, or 0 */
+	uint8_t wire_less;   /* a size in HELLO or PROBE is that of the frame less these bytes */
+	uint16_t least_size; /* no connection agrees on a smaller frame size */
 	uint8_t csum_wanted;
 	uint16_t frame_size;
 	bool set_first_seq;

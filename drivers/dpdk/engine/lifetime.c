@@ -254,7 +254,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	first_trip(c);
 	c->base.max_msg = c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
-	/* Not when HELLO comes: its source address may be forged. */
+	/* When HELLO comes it is too early for this: its source address may be forged. */
 	if (!c->live.socket && iface->port->ops->alone)
 		iface->port->ops->alone(iface->port, c->peer_ip);
 	raw_table_hop_add(c);
@@ -275,8 +275,8 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 }
 
 /*
- * The connection sends and delivers nothing more. Completions of zero-copy sends get the error. The
- * callers end the flushes, and then report the event.
+ * The connection sends and delivers nothing more. Zero-copy sends that are still in use complete
+ * with the error. The callers end the flushes, and then report the event.
  */
 static void go_down(struct raw_conn *c, int error)
 {
@@ -418,14 +418,14 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
  * half of the entries gives way to others, however many addresses are behind it (a router).
  */
 
-#define HALF_FREE 32u  /* entries for peers without a proven address */
-#define HALF_SHARE 32u /* entries of one sender, once HALF_FREE are taken */
+#define HALF_FREE 32u  /* with fewer entries a HELLO needs no proven address */
+#define HALF_SHARE 32u /* most entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
-/* live_clock: age of an old entry. It is several round trips: a live handshake has gone on */
+/* live_clock: an entry of this age may be evicted: a live handshake has ended by then */
 #define HALF_OLD 100000000ull
 #define COOKIE_NS 8000000000ull
 
-/* The source of a HELLO. With IP the MAC stays 0, since a router may have several MACs. */
+/* The source of a HELLO. In a cookie with IP the MAC is 0: a router may have several MACs. */
 struct source {
 	uint8_t mac[6];
 	uint16_t kind;

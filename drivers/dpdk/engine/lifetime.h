@@ -18,10 +18,10 @@
  * NULL: no memory, no random bytes, or RAW_CONNS_MAX connections exist
  */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
-/* Only for connections to which the protocol layer has no reference (any more). */
+/* Frees a connection. The protocol layer must have no reference to it (any more). */
 void raw_conn_free(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
-/* Nothing is sent or retransmitted any more: frees the frames. */
+/* The connection sends nothing any more: frees its unacknowledged frames, and received parts. */
 void raw_conn_tx_end(struct raw_conn *c);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);

@@ -29,7 +29,10 @@
 
 /* ---------------------------------------------------------------- suspicion */
 
-/* A peer is suspect after this number of timeouts, without a frame for these ns and round trips. */
+/*
+ * A peer is suspect after this number of timeouts in a row, or if the port takes no frames, when
+ * nothing has come for these ns and these round trips. LONG_NS makes the number smaller.
+ */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
 #define SUSPECT_TRIPS 3u
@@ -38,8 +41,8 @@
 #define DEAF_NS 100000000ull
 #define DEAF_TRIPS 5u
 /*
- * With this round trip and more, a timeout is longer than most pauses of hosts, and so two of them
- * on one path are as much evidence as five short ones.
+ * ns: with this round trip and more, a timeout is longer than most pauses of hosts. So one timeout
+ * more than the connection has paths is as much evidence as five short ones.
  */
 #define LONG_NS 10000000u
 
@@ -113,7 +116,7 @@ void raw_suspect_idle(struct raw_conn *c)
 	conn_suspect(c, 0, text);
 }
 
-/* The link is lost. The event may destroy connections; they are freed by the next progress call. */
+/* The link is lost. The event may destroy connections; raw_timers() frees them later. */
 static void suspect_link(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -212,14 +215,13 @@ void raw_port_look(struct raw_iface *iface)
 /* ---------------------------------------------------------------- timers */
 
 /*
- * Keepalive and the peer timeout; and the dispatch of a connection's timers: these two, the
- * retransmission timer (engine/reliability.c), the next step of the handshake, or the end.
- * engine/conn.c has the times.
+ * Keepalive, the peer timeout, and the dispatch of a connection's other timers: retransmission
+ * (engine/reliability.c), the next step of the handshake, the end. engine/conn.c keeps the times.
  */
 
 /* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
-#define LAST_LOOK_TRIPS 5u /* round trips, at least: each lane is queried, and then this one */
+#define LAST_LOOK_TRIPS 5u /* least round trips: other lanes are queried, and then this one */
 
 /* Called by another thread, while the owner computes: the times are of the last progress(). */
 void raw_beat(struct weft_lane_iface *base)
@@ -233,7 +235,7 @@ void raw_beat(struct weft_lane_iface *base)
 		if (raw_txq_space(iface) == 0)
 			/* otherwise the last connections would never send a heartbeat */
 			raw_txq_flush(iface);
-		/* Not path 0, which may be bad. */
+		/* Path 0 may be bad, next_path is not. */
 		if (raw_ctl_send_on(c, c->next_path, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
 			raw_count(iface, RAW_TX_ALIVE);
 	}
@@ -247,7 +249,10 @@ void raw_alive_input(struct raw_conn *c)
 	c->tx.round_at = c->iface->live_clock;
 }
 
-/* An iface with at most this number of connections checks all of its peers' processes. */
+/*
+ * With at most this number of connections of an iface, a peer whose host reports the end of its
+ * process gets a keepalive after SOCKET_KEEPALIVE_NS of silence at the latest.
+ */
 #define SOCKETS_FEW 64u
 #define SOCKET_KEEPALIVE_NS 600000000ull
 
@@ -341,7 +346,7 @@ static bool is_stuck(struct raw_conn *c)
 
 /*
  * Silence fails a connection only if the peer was queried: a peer may have nothing to send, and the
- * owner may have been away itself. Liveness time passes only while the owner polls.
+ * owner may have been away itself. Of a time without polls live_clock counts RAW_LIVE_STEP_MAX.
  */
 static void check_silence(struct raw_conn *c)
 {
@@ -459,7 +464,7 @@ static void half_timer(struct raw_conn *c)
 	raw_hs_timer(c);
 }
 
-/* Does what is due for a connection, and enters its next check. It may free the connection. */
+/* Does what is due for a connection, and sets its next deadline. It may free the connection. */
 static void look_at(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_TIMER_LOOKS);
@@ -540,17 +545,18 @@ void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 /* ---------------------------------------------------------------- sleeping */
 
 /*
- * An owner that sleeps (lane.h, waiting). If the port wakes it, a sleep is no pause, as any frame
- * ends it. So the clocks go on for the time that the owner meant to sleep; those of an owner that
- * merely did not poll stop. The round trips of frames that are answered in the meantime are valid.
+ * For an owner that sleeps (lane.h, waiting). If the port wakes it, a sleep is no pause, as any
+ * frame ends it. So the clocks go on for the time that the owner meant to sleep. If the owner
+ * merely did not poll, they count no more than their longest step. The round trips of frames that
+ * are answered during a sleep are valid.
  *
  * Work that does not wake the owner gets a time here: timers, acknowledgements and frames that the
  * port did not take, requests of the port itself, and a check of the port's events.
  */
 
-/* ns between two tries of work for which the port, or another connection, has no room. */
+/* ns between two tries of work for which the port has no room, or no buffer is free. */
 #define RETRY_NS 50000u
-/* Checks for sent buffers after the last frame. */
+/* Calls of tx_kick() after the last frame, by an owner that goes to sleep. */
 #define KICKS 4u
 
 int raw_wait_fd(struct weft_lane_iface *base)
@@ -564,7 +570,7 @@ int raw_wait_fd(struct weft_lane_iface *base)
 	return port->ops->wait_fd(port);
 }
 
-/* So that no sender waits for acknowledgements during a long sleep. */
+/* Sends delayed acknowledgements: no sender is to wait for them during a long sleep. */
 static void flush_acks_before_sleep(struct raw_iface *iface)
 {
 	if (TAILQ_EMPTY(&iface->ack_list))
@@ -583,8 +589,9 @@ static uint64_t ns_until(uint64_t at, uint64_t clock, uint64_t most)
 }
 
 /*
- * Of a sleep that nothing ends early, a clock counts no more than its longest step
- * (raw_clocks_far()). So a longer sleep would delay the timers.
+ * If the port can't wake the owner (@p wakes false), a clock counts no more of a sleep than its
+ * longest step (raw_clocks_far()). So a longer sleep would delay the timers.
+ * @return ns until the next timer is due, or until its clock would stop
  */
 static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 {

@@ -27,19 +27,19 @@
  */
 void raw_suspect_idle(struct raw_conn *c);
 
-/* Connections that one raw_timers() call checks, per clock: the others wait for the next call. */
+/* Most connections that a raw_timers() call checks, per clock: others wait for the next call. */
 #define RAW_TIMER_BATCH 32u
-#define RAW_LOOK_UP 1000000000ull  /* live_clock between two checks of a port with a link */
-#define RAW_LOOK_DOWN 100000000ull /* live_clock between two checks of a port without a link */
+#define RAW_LOOK_UP 1000000000ull  /* most ns of live_clock between checks of a port with a link */
+#define RAW_LOOK_DOWN 100000000ull /* the same of a port without a link */
 void raw_port_look(struct raw_iface *iface);
 
-/* Process the connections that are due. */
+/* Processes connections that are due, and events of the port. */
 void raw_timers(struct raw_iface *iface);
 
-/* Notify all peers that the owner computes and does not poll. */
+/* Sends ALIVE over all connections that are up: the owner computes and does not poll. */
 void raw_beat(struct weft_lane_iface *base);
 
-/* The peer's owner computes and does not poll. */
+/* ALIVE has come: the peer's owner computes and does not poll. */
 void raw_alive_input(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- clocks */
@@ -60,7 +60,7 @@ void raw_alive_input(struct raw_conn *c);
 
 #define RAW_STEP_MAX 2000000ull
 #define RAW_LIVE_STEP_MAX 100000000ull
-/* ns between two progress calls: a round-trip sample across a longer gap is discarded */
+/* ns between two progress calls: after a longer gap, a call takes no round-trip samples */
 #define RAW_GAP 200000ull
 #define RAW_OUTSIDE_STEP_MAX 100000ull
 
@@ -88,14 +88,14 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 		raw_clocks_far(iface, now);
 	}
 	if (iface->sent) {
-		/* Frames sent since then have its timestamp: samples err by up to the step. */
+		/* Frames sent during the step have the old `now`: samples err by up to the step. */
 		iface->stale[slot].ts = ts;
 		iface->stale[slot].error = iface->step;
 		iface->sent = false;
 	}
 }
 
-/* Operations of the lane, for an owner that sleeps: lane.h. */
+/* Operations of struct weft_lane_ops (lane.h), for an owner that sleeps. */
 int raw_wait_fd(struct weft_lane_iface *base);
 int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
 void raw_disarm(struct weft_lane_iface *base);

@@ -50,7 +50,7 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 }
 
 /*
- * weft_mtu_search_begin() on a connection that is up; the ids go on.
+ * As weft_mtu_search_begin(), on a connection that is up. The ids continue from s->id.
  *
  * @param cut  the size in use when the full one has failed
  * @param lo   a size that passes; 0 = none is known
@@ -158,7 +158,7 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 /* ---------------------------------------------------------------- sending in parts */
 
 #define UNITS_MAX (WEFT_FRAME_SIZE_MAX / WEFT_FRAME_PART_UNIT)
-/* Parts of the longest frame, each of the shortest size that frames may have. */
+/* Most parts of a frame: parts of the least frame size, with at most 128 bytes of headers. */
 #define PARTS_MAX (WEFT_FRAME_SIZE_MAX / (WEFT_FRAME_SIZE_FLOOR - 128) + 1)
 static_assert(PARTS_MAX <= RAW_TXQ, "the queue holds a frame in parts");
 
@@ -252,7 +252,7 @@ struct raw_part {
 	uint32_t seq;
 	uint32_t total, missing; /* bytes of the body */
 	uint64_t got[UNITS_MAX / 64];
-	uint8_t pad[4]; /* aligns the data of the first message behind it as in a frame */
+	uint8_t pad[4]; /* aligns body: the data of its first message is aligned as in a frame */
 	uint8_t body[];
 };
 
@@ -389,10 +389,10 @@ struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view 
 
 /* ---------------------------------------------------------------- a connection that is up */
 
-#define AGAIN_NS 50000000ull   /* between two searches started by losses */
+#define AGAIN_NS 50000000ull   /* from the end of a search until losses may start another */
 #define SILENCE_NS 50000000ull /* silence of the peer after which the search slows down */
 #define SLOW_NS 500000000ull   /* between two rounds of a slow search, at most */
-#define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
+#define RAISE_NS 5000000000ull /* from a search to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
 static uint16_t floor_size(const struct raw_iface *iface)
@@ -499,7 +499,10 @@ static bool suspect_arrived(struct raw_conn *c)
 	       !raw_slot(&c->tx, c->mtu.suspect)->m;
 }
 
-/* The present size has failed: the first time, IPv6's least MTU is used, and then IPv4's. */
+/*
+ * @return the size to use after the present one has failed: the largest that has passed; if none
+ * has, first IPv6's least MTU, then IPv4's
+ */
 static uint16_t smaller_size(const struct raw_conn *c)
 {
 	if (c->search->lo != 0)

@@ -33,18 +33,20 @@ struct weft_lane_ep;
  * peer is alive. Pure; times in ns of any one clock.
  *
  * A size passes with its first answer. It fails when several small probes have been answered and
- * none of its own, of which three are sent for each small one: so random loss is not taken for a
- * narrow path. The sizes are tried in this order: the full size; the usual MTUs of clouds and
- * tunnels, by bisection; the sizes between them, by bisection, to within WEFT_MTU_GRAIN bytes.
+ * none of its own. After the first round, three of its own are sent for each small one: so random
+ * loss is not taken for a narrow path.
+ *
+ * The sizes are tried in this order: the full size; `cut`, if it is set; the usual MTUs of clouds
+ * and tunnels, by bisection; the sizes between them, by bisection, to within WEFT_MTU_GRAIN bytes.
  */
 
-#define WEFT_MTU_GRAIN 8u /**< bytes: MTUs in use differ by at least this */
-/** a size fails when N small probes are answered, and none of its own */
+#define WEFT_MTU_GRAIN 8u /**< bytes: the search ends when `hi` - `lo` is at most this */
+/** a size fails when this number of small probes are answered, and none of its own */
 #define WEFT_MTU_SMALL_ACKS 6u
-#define WEFT_MTU_BIG 3u                 /**< full probes for each small one */
-#define WEFT_MTU_WAIT_MIN 1000000ull    /**< ns between rounds of one size; doubles */
-#define WEFT_MTU_WAIT_FULL 100000000ull /**< ns, at most, between rounds of the full size */
-#define WEFT_MTU_WAIT_STEP 8000000ull   /**< ns, at most, between rounds of smaller sizes */
+#define WEFT_MTU_BIG 3u                 /**< probes of the tried size for each small one */
+#define WEFT_MTU_WAIT_MIN 1000000ull    /**< ns after the first round of a size; doubles */
+#define WEFT_MTU_WAIT_FULL 100000000ull /**< most ns between rounds of the full size */
+#define WEFT_MTU_WAIT_STEP 8000000ull   /**< the same of smaller sizes, and with `quick` */
 /** ns after which the largest size that has passed is taken */
 #define WEFT_MTU_TIME 2000000000ull
 
@@ -53,12 +55,12 @@ struct weft_mtu_search {
 	uint64_t next;  /**< when weft_mtu_search_round() has a probe to send */
 	uint16_t full;  /**< the requested frame size */
 	uint16_t least; /**< smaller frames are of no use */
-	uint16_t cut;   /**< in use after the first failure, and tried next; 0 = bisect at once */
-	uint16_t lo;    /**< largest that has passed; 0 = none */
-	uint16_t hi;    /**< smallest that has failed; 0 = none */
+	uint16_t cut;   /**< size after the full one has failed, tried next; 0 = bisect at once */
+	uint16_t lo;    /**< largest size that has passed; 0 = none */
+	uint16_t hi;    /**< smallest size that has failed; 0 = none */
 	uint16_t size;  /**< the size being tried */
-	uint16_t id;    /**< of the last round sent: its probes contain it */
-	uint16_t first; /**< of the first round of this size */
+	uint16_t id;    /**< id of the last round: its probes contain this number */
+	uint16_t first; /**< id of the first round of `size` */
 	uint8_t l2;     /**< bytes of the L2 header, which MTUs do not include */
 	uint8_t small_acks, rounds;
 	bool between; /**< the usual sizes have been tried */
@@ -80,9 +82,9 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 			   uint64_t now);
 
 /**
- * Start a round, if one is due.
+ * Starts a round, if one is due.
  *
- * @param[out] big    probes of s->size to send
+ * @param[out] big    probes of s->size to send; 0: no round is due
  * @param[out] small  small probes to send after them
  * @return WEFT_MTU_FOUND when WEFT_MTU_TIME is over and a size has passed; else WEFT_MTU_GOES_ON
  */
@@ -101,7 +103,7 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 /* Transmissions of a frame that are lost before its size is suspected. */
 #define RAW_MTU_TRIES 3u
 
-/* The connection is up. */
+/* Called when the connection is up: frames have the size that was agreed. */
 void raw_mtu_init(struct raw_conn *c);
 /* Allocates c->search if there is none. @return 0 or -ENOMEM */
 int raw_mtu_search_alloc(struct raw_conn *c);
@@ -113,9 +115,9 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
  * ended, if each path carries frames of this length, or if the peer accepts no frames in parts.
  */
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
-/** Start the next round of a search, also while connecting: its probes leave. */
+/** Sends the probes of a search's next round, if it is due; also while connecting. */
 enum weft_mtu_result raw_mtu_round(struct raw_conn *c);
-/* Called when live_clock has reached c->mtu.next. */
+/* live_clock has reached c->mtu.next: goes on with the search, or tries a larger size. */
 void raw_mtu_timer(struct raw_conn *c);
 /* A probe of @p size was answered; 0: a small one. */
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
@@ -123,17 +125,17 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
 /* ---------------------------------------------------------------- frames in parts */
 
 /*
- * Frames that are longer than the path carries now. They are sent in parts, under their own
- * sequence number, and the receiver assembles them before it checks their messages. So frames that
+ * Frames that are longer than the path carries now are sent in parts, under their own sequence
+ * number, and the receiver assembles them before it checks their messages. So frames that
  * were in flight when the path became narrower are delivered exactly once, as all others: the unit
  * of acknowledgement and of delivery is still the frame.
  *
  * A part may arrive twice, late, or with other boundaries than before. If a part is lost, the whole
- * frame is retransmitted. A receiver's memory for parts is limited for each connection and for all.
+ * frame is retransmitted. A receiver's memory for parts is limited for each connection and iface.
  */
 
-#define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */
-#define RAW_PARTS_OF_IFACE 256u /* frames being assembled, of all connections */
+#define RAW_PARTS_OF_CONN 8u    /* most frames being assembled, of a connection */
+#define RAW_PARTS_OF_IFACE 256u /* most frames being assembled, of an iface */
 
 /*
  * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,

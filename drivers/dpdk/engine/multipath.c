@@ -15,7 +15,7 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-#define JUDGE_STEP 200000u /* ns between two walks over the outstanding frames */
+#define JUDGE_STEP 200000u /* least ns between two walks over the outstanding frames */
 /* a path that was good for this time is probed soon when it is bad again */
 #define GOOD_NS 1000000000ull
 /*
@@ -52,8 +52,8 @@ static void choose_next_path(struct raw_conn *c)
 }
 
 /*
- * Bytes in flight are counted for each path only while there are several. When that begins, the
- * outstanding frames are walked over once.
+ * Bytes in flight are counted for each path only while new frames take several. When that begins,
+ * the outstanding frames are walked over once.
  */
 static void count_inflight(struct raw_conn *c)
 {
@@ -253,8 +253,10 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 
 /*
  * Finds outstanding frames that left long before frames of other paths that have arrived. They are
- * lost, and a path on which several in a row are lost is bad. Without this check only the timer
- * would detect the loss of a path's newest frame, as no frame of the same path overtakes it.
+ * lost, and a path is bad after WEFT_PATH_STRIKES verdicts WEFT_PATH_SILENT in a row. Without this
+ * check only the timer would detect the loss of a path's newest frame, as no frame of the same path
+ * overtakes it.
+ * @return true: frames are lost
  */
 static bool find_silent_paths(struct raw_conn *c)
 {
@@ -350,7 +352,7 @@ static void probe_path(struct raw_conn *c, uint8_t k)
 
 	if (m->probes < UINT8_MAX)
 		m->probes++;
-	/* Alternate between new ports and the path's own: either flow may be the one that fails. */
+	/* The initiator alternates between new ports and the path's own: either may fail. */
 	if (!c->base.passive && m->probes % 2) {
 		raw_path_request(c, k);
 	} else {
@@ -405,7 +407,7 @@ void raw_multi_renewed(struct raw_conn *c, uint8_t k)
 {
 	if (c->multi->bad >> k & 1)
 		path_good(c, k);
-	/* If an acknowledgement is overdue, retransmit over the path at once. */
+	/* If an acknowledgement is overdue, retransmit at once: this path may help. */
 	if (c->tx.tail != RAW_TAIL_NONE || c->tx.backoff > 0) {
 		c->tx.timer = c->iface->tx_clock;
 		raw_deadline_tx(c, c->tx.timer);

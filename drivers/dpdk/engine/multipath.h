@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/multipath.h
- * The paths of a connection that is up: the path of the next frame, the bad paths, which are not
- * used, and when these are probed again. Reasons: doc/raw-lanes.md. Rules: engine/rules.h.
+ * The paths of a connection that is up: the path of the next frame, the bad paths, which new frames
+ * do not take, and when these are probed again. doc/raw-lanes.md has the reasons, engine/rules.h
+ * the rules.
  *
- * A connection with one path (c->multi NULL) has no struct raw_multi. While c->path_watch is 0, a
- * frame costs tests of this byte only.
+ * c->multi is NULL until a connection has a second path, or searches one. While c->path_watch is 0,
+ * a frame costs tests of this byte only.
  */
 #ifndef WEFT_ENGINE_MULTIPATH_H
 #define WEFT_ENGINE_MULTIPATH_H
@@ -23,44 +24,44 @@
 #define RAW_WATCH_AGAIN 2u /* a frame was retransmitted over another path */
 
 struct raw_multi_path {
-	uint64_t proved;   /* tx_clock; when the newest of its frames that arrived was sent */
+	uint64_t proved;   /* tx_clock; when the newest frame that arrived over the path was sent */
 	uint64_t probe_at; /* tx_clock; when a bad path is probed again */
-	uint64_t given_at; /* tx_clock; before it, a request of the peer does not change the port */
+	uint64_t given_at; /* tx_clock; before it, the peer's next request for a port is ignored */
 	uint64_t good_at;  /* tx_clock; when the path was last found good again; 0 = never */
 	uint32_t gone;     /* with is_late: frames whose order is lower are taken for lost */
-	uint64_t use_at;   /* tx_clock; when USE is sent again */
-	uint16_t use_port; /* the port in USE, until that is answered; 0 = no USE */
+	uint64_t use_at;   /* tx_clock; when an unanswered USE (engine/path_open.c) is sent again */
+	uint16_t use_port; /* new port of this end, until USE is answered; 0 = no USE is sent */
 	uint8_t use_tries;
-	uint16_t last_id; /* of the last probe */
-	uint16_t use_id;  /* of the newest USE, sent (initiator) or accepted (responder) */
+	uint16_t last_id; /* id of the last probe over the path */
+	uint16_t use_id;  /* id of the newest USE, sent (initiator) or accepted (responder) */
 	/* probes since the path last worked for long; each makes the next wait longer */
 	uint8_t probes;
-	uint8_t strikes; /* frames in a row that did not arrive in time */
+	uint8_t strikes; /* WEFT_PATH_SILENT verdicts since a frame last proved the path */
 	bool is_late;
 };
 
 struct raw_multi {
-	uint64_t judged; /* tx_clock; of the last walk over the outstanding frames */
-	/* tx_clock; when a tail probe took another path than the frame before */
+	uint64_t judged; /* tx_clock of the last walk over the outstanding frames */
+	/* tx_clock; when a tail probe repeated a frame over another path; 0 = answered, or none */
 	uint64_t again_at;
 	uint32_t watch_end; /* sequence: RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
 	uint16_t active;    /* bit k: path k is in use, not in reserve */
 	uint16_t bad;       /* bit k: path k is bad: no new frame takes it */
-	/* tail probes in a row that were answered over another path than `rescued` */
+	/* tail probes in a row that were soon answered over another path than `rescued` */
 	uint8_t rescues;
-	uint8_t rescued; /* path of the frame that the newest tail probe repeated */
-	uint8_t stalls;  /* timeouts in a row whose answer came over another path than next_path */
+	uint8_t rescued; /* earlier path of the frame that a tail probe repeated over another one */
+	uint8_t stalls;  /* timeouts in a row, soon answered over another path than next_path */
 	bool opening;    /* a port for the next path is being searched */
 	uint8_t open_tries;
-	uint64_t open_at; /* tx_clock; of the next probe */
+	uint64_t open_at; /* tx_clock of the next probe for a new path */
 	/* no probe for a new path before this tx_clock, as none was answered; ns of that wait */
 	uint64_t open_again_at, open_again;
 	/* engine/path_open.c; times are tx_clock */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
 	uint64_t trial_at, pair_at; /* tx_clock of the next trial, and of its next pair */
-	uint64_t again;             /* ns between two trials */
+	uint64_t again;             /* ns of the wait after the last trial without result */
 	uint64_t more_at;           /* when paths were last added or removed */
 	/* when half of the paths last became reserve; ns from more_at until that happens again */
 	uint64_t fewer_at, fewer_ns;
@@ -68,22 +69,22 @@ struct raw_multi {
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
 };
 
-/** The connection is up. @return 0 or -ENOMEM */
+/** Called when the connection is up: allocates c->multi for several paths. @return 0 or -ENOMEM */
 int raw_multi_init(struct raw_conn *c);
 /** Allocate c->multi if it is missing. @return 0 or -ENOMEM */
 int raw_multi_need(struct raw_conn *c);
 void raw_multi_free(struct raw_conn *c);
 
-/** New frames may take @p path. */
+/** @return true: new frames may take @p path */
 static inline bool raw_multi_usable(const struct raw_conn *c, unsigned int path)
 {
 	return !c->multi || (c->multi->active & ~c->multi->bad) >> path & 1 || path == c->next_path;
 }
 
 /**
- * @return the path over which a frame is retransmitted that was sent over @p path: the cause of its
- * loss may still exist there
- * @param reserve  a path in reserve is allowed: the cause may be more than a lost frame
+ * @return the path over which a frame is retransmitted that was lost on @p path: another one, since
+ * the cause may still exist there; @p path itself if there is no other
+ * @param reserve  a path in reserve is allowed, as it always is if @p path is bad or in reserve
  */
 uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve);
 /**
@@ -100,21 +101,21 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
  * @return true: frames are lost
  */
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
-/** Has the path of a frame been silent since the frame left? Then the frame is lost in any case. */
+/** @return true: the frame is lost, as other paths have overtaken it, or its path became bad */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
 /** New frames take the paths in @p mask. */
 void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
-/** A path has another port, and an answer has arrived over it. */
+/** A path has another port, and an answer has arrived over it: the path is good. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);
-/** The path has another port. If it is bad, probe at once whether it carries frames from here. */
+/** The path has another port. If it is bad, probes at once whether it carries our frames. */
 void raw_multi_probe_soon(struct raw_conn *c, uint8_t k);
-/** Probes to paths that are due, by tx_clock. */
+/** Sends probes of bad paths that are due by tx_clock, and calls the timers of path_open.h. */
 void raw_multi_timer(struct raw_conn *c);
-/** PROBE_ACK on a connection that is up. */
+/** Processes a PROBE_ACK on a connection that is up. */
 void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v);
-/** State of a path, as counters and for people. */
+/** Reports whether a path is bad as a counter; raw_multi_text() is for people. */
 void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			void *arg);
 const char *raw_multi_text(const struct raw_conn *c, unsigned int path);

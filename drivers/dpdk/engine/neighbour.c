@@ -48,7 +48,7 @@ bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs)
  * owner is found by ARP; if the address is outside the subnet, the gateway's address is requested.
  * Without an ARP reply or a gateway the answer goes to the frame's source MAC.
  *
- * The ARP request leaves as soon as the half-open entry exists, and the initiator soon repeats
+ * The ARP request leaves as soon as the half-open entry exists, and the reply causes the answer to
  * HELLO. So an unknown address costs one round trip, and a known one costs nothing.
  */
 
@@ -218,11 +218,12 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
  * challenge needs.
  */
 
-#define MOVE_GAP 50000000ull /* live_clock, between two checks of a connection */
-#define MOVE_CHALLENGES 2u   /* challenges of one check */
-/* Challenges that the receiver distinguishes, and answers that are still valid. */
+#define MOVE_GAP 50000000ull /* least ns between two checks of a connection */
+#define MOVE_CHALLENGES 2u   /* most challenges of one check */
+/* Newest challenges that the receiver distinguishes, and to which an answer is still valid. */
 #define MOVE_MEMORY 64u
-#define ARP_GAP 10000000ull /* live_clock, between two ARP requests of an iface for a moved peer */
+/* least ns between two ARP requests of an iface for peers that may have moved */
+#define ARP_GAP 10000000ull
 
 enum { QUESTION, ANSWER };
 
@@ -241,7 +242,10 @@ static uint64_t challenge_proof(const struct raw_conn *c, uint64_t number, bool 
 	return weft_siphash_end(&s);
 }
 
-/* The number of a challenge: a hash under a key of this iface, so no other host can compute it. */
+/*
+ * @return the number of a challenge: @p question, the count of challenges, and a hash. The hash is
+ * under a key of this iface, so no other host can compute it.
+ */
 static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uint8_t mac[6])
 {
 	struct weft_siphash s;
@@ -404,10 +408,11 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
  * these searches, too.
  */
 
-#define WAIT_NS 200000000ull /* live_clock, between two hints of a kind that a connection checks */
+/* ns of live_clock between two hints of a kind that a connection checks; doubles */
+#define WAIT_NS 200000000ull
 #define WAIT_DOUBLES 6u
 #define CALM_NS 60000000000ull /* after this time without hints the wait starts again */
-#define GAP_NS 200000ull       /* between two hints of all connections */
+#define GAP_NS 200000ull       /* between two hints that an iface checks */
 /* queries are planned up to this time ahead; hints beyond that are dropped */
 #define AHEAD_NS 1000000000ull
 #define LOOKS 64u              /* connections that are checked because of one frame */
@@ -564,9 +569,9 @@ void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 
 void raw_hint_source(struct raw_conn *c, const uint8_t mac[6])
 {
-	/* Gateways may send from other MACs than their ARP answers contain: query ARP. */
 	if (c->iface->rx_filter.raw_ethertype)
 		return;
+	/* A gateway may send from other MACs than its ARP replies contain: ARP decides then. */
 	if (c->hop_ip == c->peer_ip)
 		new_mac(c, mac);
 	else if (hint_slot(c, RAW_HINT_MAC) != 0)
@@ -671,7 +676,8 @@ static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_f
  * The kernel of a peer with a socket reports an unreachable port as soon as the peer's process is
  * gone, but not while the process is stopped. The report counts if the peer's own address sent it,
  * and if it quotes the connection's token. It ends the connection when the queries that it starts
- * have no answer. On an interface with a job key no unsealed frame ends a connection.
+ * have no answer, and the silence lasts for GONE_NS and GONE_TRIPS round trips. On an interface
+ * with a job key no unsealed frame ends a connection.
  */
 static bool is_refused(const struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -701,7 +707,7 @@ void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 	else if (v->icmp_code != WEFT_ICMP_TOO_LONG)
 		hint_check(c, RAW_HINT_ICMP);
 	else if (c->tx.timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
-		raw_mtu_suspect(c, c->tx.una); /* it searches the size that passes */
+		raw_mtu_suspect(c, c->tx.una); /* begins the search for the size that passes */
 }
 
 /*

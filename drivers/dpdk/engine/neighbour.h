@@ -14,10 +14,13 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* live_clock; for this time a responder waits for an ARP reply */
+/* ns of live_clock for which a responder waits for an ARP reply before it answers HELLO */
 #define RAW_HELLO_MAC_NS 1000000000ull
 
-/* Request an address if due. `theirs`: an unknown sender claims it. @return true: it was sent */
+/*
+ * Sends an ARP request for @p ip, if one is due. @return true: it was sent
+ * @param theirs  the address is that of an unknown sender
+ */
 bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs);
 
 void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);
@@ -32,7 +35,7 @@ bool raw_hello_mac_known(struct raw_conn *c);
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /*
- * Converts a frame with IPv6: its addresses become numbers of port->hosts, and a message of
+ * Converts a frame with IPv6: its source becomes a number of port->hosts, and a message of
  * neighbour discovery becomes an ARP packet. The IPv6 header has no checksum of its own. So the UDP
  * checksum must not be 0. It has to be right, unless the frame has a CRC32C or a tag.
  * @param arp memory for v->arp
@@ -45,11 +48,12 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
 
 /*
  * Hints, without proof, that a peer is gone, was restarted or has moved: ARP of other hosts, ICMP,
- * a frame from another MAC. A hint only causes a query to the peer itself. The answer, or its
- * absence, decides. A peer that has moved proves its new MAC address by the answer to a challenge.
+ * RESET, a frame from another MAC. A hint only causes a query to the peer, or a challenge to the
+ * other MAC. The answer, or its absence, decides. A peer that has moved proves its new MAC address
+ * by the answer to a challenge.
  */
 
-/* ARP of another host, requested or not. */
+/* Processes ARP of another host, requested or not. */
 void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 /* ICMP reports that a frame of ours did not arrive. Any host can forge that. */
 void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v);
@@ -58,8 +62,8 @@ void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 /* A RESET for a sealed connection: it may be forged. */
 void raw_hint_reset(struct raw_conn *c);
 /*
- * The peer has reset connection @p c, or its process is gone: queries the other connections with
- * the same iface, which may be gone, too.
+ * The peer has reset connection @p c, or its process is gone: plans queries of other connections
+ * with the same iface of the peer, which may be gone, too.
  */
 void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. @return true: the peer's process is gone: end the connection */

@@ -22,11 +22,11 @@
 /* ---------------------------------------------------------------- shared buffers */
 
 /*
- * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools,
- * and a peer that stops acknowledges nothing.
+ * Buffers that connections share. Frames stay in buffers of the port's pools until they are
+ * acknowledged, and a peer that has stopped acknowledges nothing.
  *
  * - A connection may hold four times the number of free buffers (raw_share_frame()), so that some
- *   are left for the next connection. It always has a least share, whatever the others hold.
+ *   are left for the next connection. A least share is outside of this limit.
  * - A connection is stalled when the retransmission timer's tries had no result for RAW_STALL_NS
  *   and two round trips. Its window shrinks to the least share and grows again by each acknowledged
  *   frame. The window of a peer that acknowledges a frame now and then stays small.
@@ -38,7 +38,7 @@
  * completion is the peer's acknowledgement.
  */
 
-/* Frames taken back in one progress() call: some 0.1 ms of copying. */
+/* Most frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u
 /* Frames taken back may occupy this multiple of the memory of the port's frame pool. */
 #define HEAP_SHARE 4u
@@ -120,7 +120,7 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 	return copy;
 }
 
-/* No slot refers to the message any more, but the port does. */
+/* Enters a message to which no slot refers any more, but the port does, into the waiting ones. */
 static void zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 {
 	if (!zc->comp || zc->waiting)
@@ -172,7 +172,7 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 	return m;
 }
 
-/* @return false: the memory limit is reached */
+/* @return false: the limit is reached, or the heap has no memory */
 static bool take_back_frame(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot)
 {
 	struct raw_copy *copy;
@@ -190,7 +190,7 @@ static bool take_back_frame(struct raw_iface *iface, struct raw_tx *tx, struct r
 	return true;
 }
 
-/* @return frames taken back; UINT32_MAX: no memory */
+/* @return frames taken back; UINT32_MAX: the limit is reached, or the heap has no memory */
 static uint32_t take_some(struct raw_iface *iface, struct raw_tx *tx, uint32_t most)
 {
 	struct raw_slot *slot;
@@ -339,7 +339,7 @@ void raw_flushes_end(struct raw_tx *tx, int status)
  * The pieces share one counter (shinfo). It reaches zero when the slot has released the frame (the
  * peer acknowledged, or the lane failed) and the NIC has released it; then the memory belongs to
  * the user again. That may happen inside a tx_burst() of another connection, so the callback only
- * queues, and completions run in progress().
+ * queues, and completions run later: in progress(), or when the lane ep ends.
  *
  * PMDs of NICs free sent mbufs when descriptors run short, which never happens if nothing more is
  * sent. The tx_done() of such a port (WEFT_FRAME_PORT_REG) reports whether the NIC has read all
@@ -348,7 +348,7 @@ void raw_flushes_end(struct raw_tx *tx, int status)
  */
 
 #define ZC_CHUNK 64u
-#define ZC_POLL_NS 10000ull /* ns between two calls of tx_done() */
+#define ZC_POLL_NS 10000ull /* least ns between two calls of tx_done() */
 
 struct zc_chunk {
 	struct zc_chunk *next;
@@ -397,7 +397,7 @@ struct raw_zc *raw_zc_get(struct raw_iface *iface)
 	struct raw_zc *zc;
 
 	if (unlikely(STAILQ_EMPTY(&iface->zc.free))) {
-		/* Once for each 64 messages outstanding at a time. */
+		/* Chunks are kept: one for each 64 messages that were outstanding at a time. */
 		chunk = calloc(1, sizeof(*chunk));
 		if (!chunk)
 			return NULL;
@@ -457,9 +457,9 @@ unsigned int raw_zc_poll(struct raw_iface *iface)
 }
 
 /*
- * The lane ends; called while the slots still hold the unacknowledged frames. Their completions
- * still wait until the NIC releases the memory, and then carry the error. A message that is
- * acknowledged and released has succeeded, although its completion has not run yet.
+ * The lane ends; called while the slots still hold the unacknowledged frames. The completions of
+ * their messages wait until the NIC releases the memory, and then carry the error. A message that
+ * is acknowledged and released has succeeded, although its completion has not run yet.
  */
 void raw_zc_fail(struct raw_tx *tx, int status)
 {

@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- slots */
 
-#define RAW_SLOTS_MIN 4u /* of an idle connection; more on demand */
+#define RAW_SLOTS_MIN 4u /* slots of an idle connection; they are doubled on demand */
 
 /* Take one more reference for the queue, on every segment. */
 static inline void raw_ref_chain(struct rte_mbuf *m)
@@ -32,7 +32,10 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 	} while ((m = m->next));
 }
 
-/* As rte_pktmbuf_free() of a buffer that most likely has no other reference, on a known core. */
+/*
+ * As rte_pktmbuf_free(), but faster for one buffer without other references.
+ * @param lcore  DPDK's number of the calling thread
+ */
 static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
 	void *obj = m;
@@ -44,7 +47,7 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
 }
 
-/* Free the buffers of a frame, and return the connection's share. */
+/* Frees the buffers of a frame, and subtracts them from what the connection holds. */
 static inline void raw_slot_release(struct raw_iface *iface, struct raw_tx *tx,
 				    struct raw_slot *slot, unsigned int lcore)
 {
@@ -57,10 +60,10 @@ static inline void raw_slot_release(struct raw_iface *iface, struct raw_tx *tx,
 	slot->m = NULL;
 }
 
-/* The frame is acknowledged, or the connection is over: free its buffers, wherever they are. */
 void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
 			unsigned int lcore);
 
+/* The frame is acknowledged, or the connection is over: frees its buffers or its heap copy. */
 static inline void raw_slot_free(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
 				 unsigned int lcore)
 {
@@ -72,16 +75,16 @@ static inline void raw_slot_free(struct raw_iface *iface, struct raw_tx *tx, str
 
 /* Allocate the slots of an idle connection. @return 0 or -ENOMEM */
 int raw_slots_init(struct raw_tx *tx);
-/* Allocate slots for more outstanding frames. @return false: no memory */
+/* Doubles the number of slots. @return false: no memory */
 bool raw_slots_grow(struct raw_tx *tx);
 /* Nothing has been outstanding for a long time: keep RAW_SLOTS_MIN slots, if there is memory. */
 void raw_slots_shrink(struct raw_tx *tx);
-/* The connection is over: nothing is retransmitted. */
+/* The connection is over: frees its open frame, all outstanding frames, and the slots. */
 void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
 
 /* ---------------------------------------------------------------- shared buffers */
 
-/* Frames that a connection may hold whatever the others hold. */
+/* Least share: frames that a connection may hold until all together hold tx_held_hard. */
 #define RAW_SHARE_MIN 8u
 #define RAW_SHARE_TIMES 4u
 #define RAW_STALL_NS 10000000ull
@@ -89,7 +92,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
 /*
  * May a connection with @p mine frames outstanding hold one more? The limit of each is a multiple
  * of the free frames: a single connection gets four fifths, yet some are always left for the next
- * one. The least share is guaranteed to each.
+ * one. The least share is outside of this limit.
  */
 static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 {
@@ -125,31 +128,31 @@ struct raw_flush {
 	STAILQ_ENTRY(raw_flush) link;
 };
 
-/* Queue @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
+/* Queues @p f, from malloc(). It completes after all sent frames, and after the open one. */
 void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp);
 void raw_flushes_end(struct raw_tx *tx, int status);
 unsigned int raw_flushes_check(struct raw_tx *tx);
 
 /* ---------------------------------------------------------------- zero-copy messages */
 
-/* A zero-copy message in progress. shinfo counts the mbufs that refer to user memory. */
+/* A zero-copy message in progress. shinfo counts references to the user's memory. */
 struct raw_zc {
 	struct rte_mbuf_ext_shared_info shinfo;
 	struct raw_iface *iface;
 	struct weft_lane_comp *comp; /* NULL = already reported */
-	struct weft_mem_lane *mem;   /* with comp; NULL = the port needs no registration */
+	struct weft_mem_lane *mem;   /* registration, until comp is NULL; NULL = none is needed */
 	int status;
-	bool waiting;                 /* for the port: is in iface->zc.waiting */
-	LIST_ENTRY(raw_zc) wait_link; /* of that */
+	bool waiting;                 /* is in iface->zc.waiting */
+	LIST_ENTRY(raw_zc) wait_link; /* of iface->zc.waiting */
 	LIST_ENTRY(raw_zc) conn_link; /* of raw_tx.zc, or iface->zc.orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or iface->zc.released */
 };
 
-/* shinfo.free_cb: the last mbuf that refers to the user's memory is freed. */
+/* shinfo.free_cb: the last reference to the user's memory is dropped. */
 void raw_zc_released(void *addr, void *opaque);
-/* A new message to be sent. @return NULL: no memory */
+/* @return a new message to be sent; NULL: no memory */
 struct raw_zc *raw_zc_get(struct raw_iface *iface);
-/* The message is not sent, and nothing refers to it. */
+/* Takes back a message that was not sent, and to which no mbuf refers. */
 void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc);
 unsigned int raw_zc_complete(struct raw_iface *iface);
 void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx);
@@ -157,7 +160,7 @@ void raw_zc_fail(struct raw_tx *tx, int status);
 void raw_zc_destroy(struct raw_iface *iface);
 unsigned int raw_zc_poll(struct raw_iface *iface);
 
-/* The zero-copy message in a frame, or NULL. */
+/* @return the zero-copy message in a frame, or NULL */
 static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
 {
 	const struct rte_mbuf *user = m->next;
