@@ -3,9 +3,10 @@
  * Order among operations on remote memory. Lanes deliver in any order, so fences are implemented at
  * the initiator: operations posted after a fence start when those posted before it are confirmed.
  *
- * A worker's fences are numbered. An operation's epoch is the number of fences before it. It starts
- * when that number of fences is passed, that is when no operation of an earlier epoch is in
- * progress on any endpoint. So all operations in progress on one endpoint have the same epoch.
+ * A worker's fences are numbered. An operation's epoch is the number of fences before it. The
+ * operation starts when that number of fences is passed, that is when no operation of an earlier
+ * epoch is in progress on any endpoint. So all operations in progress on one endpoint have the same
+ * epoch.
  *
  * A fence scans the worker's list of endpoints that have operations. An endpoint joins the list
  * with its first operation; a scan removes endpoints without operations. Endpoints with the
@@ -45,7 +46,7 @@ void weft_rma_flush_send(struct weft_msg_ep *me)
 	rma->flush_outstanding = true;
 	rma->flush_answered = false;
 	rma->flush_sent = rma->sent;
-	/* The last reply confirmed all messages of the other half: its count is free again. */
+	/* The last reply confirmed all messages of the other half, which takes the next ones. */
 	rma->odd = !rma->odd;
 }
 
@@ -107,7 +108,7 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 	}
 	/*
 	 * The list is full, so its last entry takes this error, too. A flush in between may then
-	 * report an error of other operations, but no error is lost.
+	 * report an error of other operations, with the first status, but no failure is lost.
 	 */
 	e = &rma->error[WEFT_RMA_ERRORS - 1];
 	if (first < e->first)
@@ -219,7 +220,7 @@ static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 	return oldest;
 }
 
-/* A fence waits for this endpoint, which has nothing more to send: request confirmation. */
+/* If a fence waits for this endpoint, which has no operation running: request confirmation. */
 static void want_all(struct weft_rma *rma)
 {
 	if (epoch_of(rma) != rma->me->mw->rma->fence_sn && rma->running == 0)
@@ -446,9 +447,9 @@ void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
 
 /*
  * Each piece contains the notification, the length of the put, and its number. The target adds up
- * the bytes that it has written. So lanes may deliver the pieces in any order, and a lane may cut
- * pieces that it takes over from a dead one. A put that ends early (refused, or its pack callback
- * fails) sends how many bytes it has sent, so that the target drops its state.
+ * the bytes that have arrived. So lanes may deliver the pieces in any order, and a lane may cut
+ * pieces that it takes over from a dead one. If a put ends early (refused, or its pack callback
+ * fails), the initiator sends how many bytes it has sent, so that the target drops its state.
  */
 
 /* ------------------------------------------------------------------ their initiator */
@@ -615,7 +616,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	return note;
 }
 
-/* Add one more message of a put. @return false: the message contradicts earlier ones */
+/* Add one more message of a put. @return false: it contradicts earlier ones, and is not counted */
 static bool note_add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
 {
 	uint64_t total = weft_get64(n->total), offset = weft_get64(n->put.offset);

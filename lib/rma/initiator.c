@@ -88,8 +88,8 @@ const struct weft_request_ops weft_rma_ops = {
 
 /*
  * Atomics on arrays of typed elements, by messages: AMOV with a few elements each, which the peer's
- * CPU processes one by one. Without a result they are counted like PUTs; with one, AMOV_REP returns
- * the old values, byte for byte as GET_DATA does.
+ * CPU processes one by one. Without a result they are counted like PUTs. With one, AMOV_REP returns
+ * the old values, and the initiator counts their bytes, as those of GET_DATA.
  */
 
 struct amov {
@@ -97,7 +97,7 @@ struct amov {
 	uint8_t bytes[2 * WEFT_WIRE_AMOV_BYTES];
 } __attribute__((packed));
 
-/* Bytes of elements in the largest lane message. */
+/* Bytes of elements that an AMOV may have: both AMOV and reply must fit the largest message. */
 static size_t most_bytes(const struct weft_msg_ep *me, unsigned int op, size_t width)
 {
 	size_t max = 0, arrays = weft_amo_arrays(op), n;
@@ -108,7 +108,6 @@ static size_t most_bytes(const struct weft_msg_ep *me, unsigned int op, size_t w
 		max = l->max_short > max ? l->max_short : max;
 		max = l->max_bcopy > max ? l->max_bcopy : max;
 	}
-	/* The reply has to fit, too. */
 	n = WEFT_WIRE_AMOV_BYTES;
 	if (max < sizeof(struct weft_wire_amov) + arrays * n)
 		n = max > sizeof(struct weft_wire_amov)
@@ -345,7 +344,7 @@ static int op_begin(struct weft_request *req)
 	return 0;
 }
 
-/* The operation was next, and goes to the head again: those behind must not overtake it. */
+/* An operation handed over goes to the head of the queue: those not begun must not overtake it. */
 void weft_rma_restart(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -393,7 +392,7 @@ static void op_handed_over(struct weft_request *req)
 	}
 }
 
-/* @return 0 everything is handed over; -EAGAIN. Errors go to the request's status. */
+/* @return 0: everything is handed over, or the operation has failed (req->status); or -EAGAIN */
 static int op_step(struct weft_request *req)
 {
 	int rc;
@@ -475,7 +474,7 @@ unsigned int weft_rma_serve(struct weft_msg_ep *me)
 	return n;
 }
 
-/* Operations that wait for the window, a fence or a reply are no work: its arrival kicks them. */
+/* Operations that wait for room, a fence or a reply are no work: its arrival kicks the queue. */
 bool weft_rma_has_work(const struct weft_msg_ep *me)
 {
 	const struct weft_rma *rma = me->rma;
@@ -596,7 +595,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 	uint64_t length = weft_get64(nak->length), op_sn;
 
 	if (!rma)
-		return; /* the endpoint has never had an operation */
+		return; /* no memory: this endpoint has had no operation that could be refused */
 	if (flags & WEFT_WIRE_RMA_COUNTED)
 		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
 	me->mw->rma->naks++;

@@ -6,8 +6,8 @@
  *
  * When a lane dies with a piece (its driver reports -ECANCELED), the whole operation is executed
  * again over the remaining lanes, or by messages. Reading and writing twice does no harm, and no
- * piece of the first attempt is in flight any more. For an atomic, the driver reports whether the
- * device may have executed it.
+ * piece of the first attempt is in flight any more. If the device may have executed an atomic, the
+ * driver reports -EIO instead, and the operation fails.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct weft_rma_regs {
 	struct weft_mem *mem[];
 };
 
-/* Smaller entries, or more of them, are cheaper to copy than to look up. */
+/* An iov with a smaller mean entry (bytes), or more entries, is cheaper to copy than to look up. */
 #define ENTRY_MIN 4096
 #define ENTRIES_MAX 64
 
@@ -208,9 +208,9 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 }
 
 /*
- * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all initiators use the same
- * device of the target, the first one in the key, whichever lanes they have. An initiator without a
- * lane to that device is refused.
+ * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all initiators use one device
+ * of the target, that with the lowest domain number in the key, whichever lanes they have. An
+ * initiator without a lane to that device gets an error.
  */
 static uint32_t atomic_lanes(const struct weft_request *req)
 {
@@ -278,7 +278,7 @@ static enum weft_record_kind record_kind(const struct weft_req_rma *r)
 	return r->kind == WEFT_RMA_PUT ? WEFT_RECORD_WRITE : WEFT_RECORD_READ;
 }
 
-/* For captures: an operation is posted, or has succeeded; its key may be gone by then. */
+/* For captures: an operation is posted, or (@p over) has succeeded; its key may be gone then. */
 static void show_native(struct weft_request *req, const struct weft_native *p, bool over)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
@@ -363,7 +363,7 @@ static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t of
 	return (ssize_t)len;
 }
 
-/* How many of the @p rest bytes may the lane get? A single lane has only its device's limit. */
+/* How many of the @p rest bytes may the lane get? The load does not limit a single lane. */
 static size_t lane_room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
 			enum weft_dir dir)
 {
@@ -376,7 +376,7 @@ static size_t lane_room(const struct weft_request *req, unsigned int lane, size_
 		part = weft_stripe_part(req->me, lanes, dir, lane, rest);
 		rest = weft_load_room(&l->load[dir], rest, req->mw->conf.rndv_min_piece);
 	} else if (dir == WEFT_DIR_RX) {
-		part = WEFT_RMA_CHUNK * 4; /* the number of gets is limited elsewhere */
+		part = WEFT_RMA_CHUNK * 4; /* pieces are limited by weft_rma_gets_room() */
 	}
 	return rest ? weft_tx_cut(req->me, off, rest, part < max ? part : max, l->align) : 0;
 }

@@ -212,7 +212,7 @@ void weft_rkey_destroy(struct weft_rkey *rkey)
 
 /*
  * Remote keys that the user made from a number (weft_rkey_from_key()). Native lanes need keys of
- * their own, and valid bounds. With such lanes the initiator requests both from the owner, once.
+ * their own, and valid bounds. With such lanes the initiator requests both, once, from the owner.
  * Until the owner replies, or if it does not, operations go by messages, which the owner checks.
  *
  *	initiator                   owner

@@ -189,7 +189,7 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic_params *a,
 		return -ERANGE;
 	if (!rkey->unknown && (remote + rkey->low) % a->width)
 		return -EINVAL;
-	/* Only operations that are atomic among all those of the device. */
+	/* Devices execute only additions and compare-and-swap of 8 bytes. */
 	if (ep->msg->mw->conf.atomic_device &&
 	    (a->width != 8 || (a->op != WEFT_ATOMIC_ADD && a->op != WEFT_ATOMIC_CSWAP)))
 		return -EOPNOTSUPP;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rma/rma.h
- * Remote memory: puts, gets and atomics of an endpoint. They are native where a lane can access the
- * peer's memory, else they go by messages that the peer's progress executes.
+ * Remote memory: puts, gets and atomics of an endpoint. An operation is native if lanes can access
+ * both buffers and the table of protocols permits it. Else it goes by messages, which the peer's
+ * progress executes.
  *
  *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; the hooks
  *	                 (msg/state.h)
@@ -11,23 +12,23 @@
  *	                 sends, also atomics on typed arrays; replies of the peer
  *	rma/native.c     the initiator's part over native lanes, and its buffer there
  *	rma/target.c     requests from peers
- *	rma/fence.c      order: confirmation, fences, and the part of a flush; the number of gets
+ *	rma/fence.c      order: confirmation, fences, what a flush waits for; the limit of gets
  *	                 that a worker has outstanding; puts that notify their target: both parts
  *
- * Confirmation: PUT and AMO messages have no reply, except fetching AMOs. Both ends count them.
- * RMA_FLUSH requests a reply when all of them so far are done. The reply contains the number of
- * RMA_NAKs sent for them, and takes effect after those, in whatever order lanes deliver. The reply
- * to a GET is data or a NAK, byte for byte.
+ * Confirmation: PUT and AMO messages have no reply unless refused, except fetching AMOs. Both ends
+ * count them. RMA_FLUSH requests a reply when all of them so far are done. The reply contains the
+ * number of RMA_NAKs sent for them, and takes effect after those, in whatever order lanes deliver.
+ * Replies to a GET are data or NAKs, which together cover each of its bytes once.
  *
  * Messages overtake each other, so a number of messages done, or refused, does not identify them.
  * There are therefore two counts, even and odd. Each RMA_FLUSH is about the count to which nothing
  * is added until its reply has come.
  *
  *	sent       PUT and counted AMO messages handed to lanes
- *	wanted     number of messages to be confirmed, because a request waits for them
+ *	wanted     number of messages for whose confirmation a request, a fence or a flush waits
  *	confirmed  number of messages that are done at the peer, errors reported
  *
- * An endpoint is *quiet* when nothing is running and sent == confirmed: a fence passes then.
+ * An endpoint is *quiet* when no operation is running and sent == confirmed: a fence passes then.
  */
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
@@ -53,7 +54,7 @@ enum weft_rma_kind {
 	WEFT_RMA_SMALL,  /**< a reply without payload, for which no lane had room */
 };
 
-/** Replies that an endpoint may have outstanding: GETs of WEFT_RMA_CHUNK, fetching atomics. */
+/** Pieces of up to WEFT_RMA_CHUNK bytes for which an endpoint waits: of gets, fetching atomics. */
 #define WEFT_RMA_OPEN 64
 #define WEFT_RMA_CHUNK (64u << 10)
 
@@ -65,13 +66,16 @@ struct weft_req_rma {
 	struct weft_rkey *rkey; /* NULL: a reply */
 	/* offset in the peer's memory; of a reply: in the initiator's buffer */
 	uint64_t remote;
-	/* DELIVERED: complete when this number of messages is confirmed */
+	/*
+	 * DELIVERED: value of `confirmed` that completes the operation. Get, fetching atomic on an
+	 * array: bytes that have come, or were refused.
+	 */
 	uint64_t count;
 	uint32_t epoch;             /* worker fences before it */
-	uint16_t lanes;             /* native: lanes that can execute it */
-	uint16_t pieces;            /* replies outstanding, counted in the window */
+	uint16_t lanes;             /* native: mask of the lanes that can execute it */
+	uint16_t pieces;            /* outstanding pieces, counted in weft_rma.open */
 	uint8_t kind;               /* enum weft_rma_kind */
-	bool fence;                 /* waits for operations posted before it */
+	bool fence;                 /* the first after weft_ep_fence(): waits until quiet */
 	bool delivered;             /* WEFT_OP_F_DELIVERED */
 	bool native;                /* executed by native lanes */
 	bool again;                 /* a lane died with a part of it: execute all of it again */
@@ -80,7 +84,7 @@ struct weft_req_rma {
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: ranges that have come */
-		uint32_t number;       /* put that notifies (request's ext.any) */
+		uint32_t number;       /* of a put that notifies (request's ext.any) */
 		struct {
 			uint64_t operand, compare, old;
 			void *result;
@@ -88,7 +92,7 @@ struct weft_req_rma {
 		struct {
 			const uint8_t *operands, *compares;
 			uint64_t reserved;
-			uint8_t *results; /* where amo.result is */
+			uint8_t *results; /* at the place of amo.result */
 		} vec;
 		struct {
 			uint8_t id, length;
@@ -104,7 +108,7 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	return (struct weft_req_rma *)(uintptr_t)req->send.own;
 }
 
-/** Operations of peers on memory here, operations of this worker, and refusals. */
+/** Counters: operations of peers on memory here, operations of this worker, and refusals. */
 #define WEFT_RMA_COUNTERS(X)                                                                      \
 	X(puts, "rma.puts", "Puts of peers into memory here.")                                    \
 	X(put_bytes, "rma.put_bytes", "Bytes that peers have put here.")                          \
@@ -130,29 +134,29 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 
 /** Of a worker: mw->rma. */
 struct weft_rma_worker {
-	uint32_t fence_sn, fence_done;      /* fences of the worker: requested, passed */
+	uint32_t fence_sn, fence_done;      /* number of fences: requested, passed */
 	LIST_HEAD(, weft_rkey) key_queries; /* keys with an outstanding KEY_REQ */
 	weft_put_cb put_cb;                 /* the application's, or NULL */
 	void *put_arg;
-	uint32_t fence_holders;     /* endpoints that the next fence waits for */
-	LIST_HEAD(, weft_rma) used; /* used by operations since the last scan by a fence */
+	uint32_t fence_holders;     /* number of endpoints with weft_rma.holds */
+	LIST_HEAD(, weft_rma) used; /* endpoints that may have operations: weft_rma_use() */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
-	struct weft_share gets; /* pieces of gets outstanding */
+	struct weft_share gets; /* outstanding pieces of gets and native atomics */
 	TAILQ_HEAD(, weft_rma) gets_waiting;
 };
 
 /** A remote key: the memory of a peer. */
 struct weft_rkey {
 	struct weft_worker *worker; /* local worker */
-	uint64_t remote_id;         /* remote worker */
+	uint64_t remote_id;         /* id of the remote worker */
 	uint64_t key, size;
 	uint32_t rights;
 	uint32_t refs; /* references of the user and of operations */
 	uint8_t low;   /* the lowest three bits of the memory's address */
-	/* made from a number: the owner checks everything, until it has sent the rest */
+	/* made from a number: bounds, rights and native keys are unknown until KEY has come */
 	bool unknown;
-	bool query_sent;                    /* in the worker's list of keys with a query */
-	const struct weft_peer *query_peer; /* compared, never dereferenced */
+	bool query_sent; /* KEY_REQ was sent; while `unknown`, it is in key_queries */
+	const struct weft_peer *query_peer; /* the peer that got KEY_REQ; only compared */
 	LIST_ENTRY(weft_rkey) query_link;
 	uint8_t num_native;
 	struct {
@@ -161,10 +165,10 @@ struct weft_rkey {
 	} native[WEFT_RKEY_DOMAINS];
 };
 
-/** Errors stored separately until a flush. With more, it may report one of later operations. */
+/** Errors stored separately until a flush. With more, a flush may report a later operation's. */
 #define WEFT_RMA_ERRORS 8
 
-/** At least one operation from the first to the last was refused, by numbers of operations. */
+/** At least one of the operations with op_sn from `first` to `last` was refused. */
 struct weft_rma_error {
 	uint64_t first, last;
 	int status;
@@ -173,33 +177,33 @@ struct weft_rma_error {
 /** Remote memory state of one endpoint, created with its first use at either end. */
 struct weft_rma {
 	/* initiator */
-	struct weft_requests pending; /* not handed over, in order */
-	struct weft_requests waiting; /* DELIVERED, by the count for which they wait */
+	struct weft_requests pending; /* operations not handed over completely, in order */
+	struct weft_requests waiting; /* operations with DELIVERED, by weft_req_rma.count */
 	uint64_t sent, wanted, confirmed;
-	uint64_t half[2];      /* messages of `sent`: in the even half, in the odd half */
+	uint64_t half[2];      /* number of messages in `sent`: of the even, of the odd half */
 	uint64_t flush_sent;   /* value of sent when the outstanding RMA_FLUSH was sent */
 	uint64_t naks[2];      /* NAKs received: of the even, of the odd half */
 	uint64_t flushed_naks; /* number of NAKs in the last RMA_FLUSHED */
 	uint64_t errors;       /* largest number of errors in an RMA_FLUSHED so far */
-	/* errors that no request could report; for flush */
+	/* errors that a flush reports */
 	struct weft_rma_error error[WEFT_RMA_ERRORS];
 	uint32_t num_errors;
 	uint32_t running;       /* operations that have started and are not over */
-	uint32_t open;          /* outstanding replies, at most WEFT_RMA_OPEN */
-	uint32_t gets;          /* outstanding replies that count for WEFT_RMA_MAX_GETS */
+	uint32_t open;          /* outstanding pieces, at most WEFT_RMA_OPEN */
+	uint32_t gets;          /* those of gets, which WEFT_RMA_MAX_GETS limits, too */
 	uint32_t epoch;         /* number of worker fences before the running operations */
 	bool odd;               /* the half to which sent messages are added */
 	bool flush_outstanding; /* an RMA_FLUSH for the other half is outstanding */
-	bool flush_answered;    /* and its reply has come, but NAKs are missing */
+	bool flush_answered;    /* its reply has come, perhaps not all NAKs before it */
 	bool flush_due;         /* no lane had room for an RMA_FLUSH */
 	bool fence;             /* the next operation waits for all before it */
 	bool warned;
 	bool listed; /* in the worker's list `used` */
-	bool holds;  /* is one of fence_holders */
+	bool holds;  /* has operations of the oldest epoch: counted in fence_holders */
 	LIST_ENTRY(weft_rma) used_link;
 	bool gets_wait;               /* waits for room to request more pieces */
 	bool gets_listed;             /* in the worker's list gets_waiting */
-	struct weft_share_user share; /* of the worker's gets */
+	struct weft_share_user share; /* its part of the worker's `gets` */
 	TAILQ_ENTRY(weft_rma) gets_link;
 	/*
 	 * Puts that notify. note_mark: value of `sent` when `notes` last became 0; notes: number
@@ -220,8 +224,8 @@ struct weft_rma {
 	uint64_t naks_sent[2], refused;
 	int refused_status;
 	/*
-	 * numbers of the first and the last operation refused since the last RMA_FLUSHED;
-	 * refused_reported: none was refused since
+	 * Numbers of the first and the last operation refused without a NAK since the last
+	 * RMA_FLUSHED; refused_reported: none was refused so since then.
 	 */
 	uint32_t refused_first, refused_last;
 	bool refused_reported;
@@ -250,7 +254,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/** May one more put that notifies begin? If not, confirmation of earlier ones is requested. */
+/** May one more put that notifies begin? If not, earlier ones must be confirmed first. */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;
@@ -288,14 +292,14 @@ static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t num
 
 /** Can native lanes execute the operation? Registers the buffer if that is worth it. */
 bool weft_rma_native_begin(struct weft_request *req);
-/** Hand over to native lanes. @return 0, -EAGAIN, or the lane's error */
+/** progress() of the native protocols: hand over to lanes. */
 int weft_rma_native_step(struct weft_request *req);
 /** Release the registrations that a native operation made; the user's stays. */
 void weft_rma_local_put(struct weft_request *req);
 
 /* ------------------------------------------------------------------ rma/rkey.c */
 
-/** Lanes of the endpoint could use native keys: request them, once. */
+/** If lanes of the endpoint could use native keys: request them and the bounds, once per key. */
 void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey);
 void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);

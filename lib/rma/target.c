@@ -383,7 +383,7 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	return (ssize_t)len;
 }
 
-/* Hand over as much as lanes accept. @return 0 all of it, or it was revoked; -EAGAIN */
+/* Hand over as much as lanes accept. @return 0: all of it, or the key was revoked; -EAGAIN */
 static int get_data_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;

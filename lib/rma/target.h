@@ -13,13 +13,13 @@
 
 struct weft_msg_ep;
 
-/** A PUT or counted atomic is done, or has failed with @p status. */
+/** Count a PUT or counted atomic, which is done, or was refused with @p status. */
 void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
 		      uint32_t number, int status);
 /** Validate and write a PUT's bytes. @return 0, or the error */
 int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, const void *bytes,
 		   size_t length);
-/** Send replies that found no room before. @return events */
+/** Send replies, RMA_FLUSHED included, that found no room before. @return events */
 unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
 
 /* The handlers (msg/state.h). */

@@ -210,14 +210,14 @@ static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 }
 
 /*
- * Shorter messages are read, because a pull begins with a message to the sender and one back. Half
+ * Bytes. Shorter messages are read, as a pull begins with a message to the sender and back. Half
  * a round trip on AMD EPYC, cores of two chiplets, by a read and by pulls: 11.5 and 14.3 us for
  * 128 KiB, 19.3 and 20.8 us for 256 KiB, 74 and 61 us for 1 MiB. On cores of one chiplet pulls have
  * more than twice the bandwidth, so the limit is below the break-even point of two chiplets.
  */
 #define PULL_FROM (256u << 10)
 
-/* Lanes that pull although they can read, since messages of a prompt peer are faster. */
+/* Those of @p lanes that pull although they can read: DATA of a prompt peer is faster. */
 static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
 {
 	lanes &= f->me->slow_reads & ~f->me->stream_reads;
@@ -310,7 +310,7 @@ static int rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* The protocol, of those that the offer and the buffer allow; NULL = none. */
+/* The cheapest protocol of those that offer, buffer and lanes allow; NULL = none. */
 static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
@@ -335,7 +335,7 @@ static void fetch_start(struct weft_fetch *f)
 {
 	f->proto = NULL;
 	if (!f->me->config)
-		return; /* the peer connected first: weft_rndv_reset() begins it */
+		return; /* no table of protocols exists yet: weft_rndv_reset() begins the fetch */
 	f->proto = choose_proto(f);
 	if (f->proto)
 		f->proto->progress(f->req);
@@ -386,7 +386,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 
 /* ------------------------------------------------------------------ what comes */
 
-/* @return NULL: none, counted */
+/* @return NULL: @p ref is to no fetch of this endpoint, which is counted */
 static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
@@ -416,7 +416,7 @@ void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, co
 	weft_recv_place(f->req, off, payload, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	rndv_fetch_progress(f);
-	/* While no PULL is complete, weft_msg_progress() requests more, once per progress call. */
+	/* Otherwise weft_msg_progress() requests more, once per progress call. */
 	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))
 		weft_rndv_pump(me->mw);
 }
@@ -463,8 +463,8 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t paylo
  *
  *	data/get    lanes with native reads read, the other lanes pull; PULL needs no key
  *	data/pull   all bytes are requested piece by piece, over all lanes
-  * data/put    RTR with keys: the sender writes; lanes that cannot write carry DATA
- * data/am     RTR without keys: the sender sends DATA
+ *	data/put    RTR with keys: the sender writes; lanes that cannot write carry DATA
+ *	data/am     RTR without keys: the sender sends DATA
  */
 
 const struct weft_proto weft_proto_data_get = {

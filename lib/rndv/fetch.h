@@ -24,14 +24,14 @@ extern const struct weft_proto weft_proto_data_pull;
 extern const struct weft_proto weft_proto_data_put;
 extern const struct weft_proto weft_proto_data_am;
 
-/** Read an offer from a validated RTS. Without keys offer->lanes is 0, and the keys are not set. */
+/** Read an offer from a validated RTS. Without keys offer->lanes is 0, offset and key[] unset. */
 void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
 			  const void *records, size_t length);
 /**
  * Transfer the req->length bytes of an offer to the buffer of req->dt, as far as they fit. No data
  * is needed for an empty message or buffer, or if req->status is an error other than -EMSGSIZE.
- * Then, and without memory (-ENOMEM), the sender gets ATS, and the request ends in the call.
- * @param now  for weft_recv_done(), if the request ends inside the call
+ * Then, and without memory (-ENOMEM), the sender gets ATS, and the call ends the request.
+ * @param now  for weft_recv_done() in these cases
  */
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		     const struct weft_rndv_offer *offer, bool now);
@@ -40,16 +40,16 @@ void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int sta
 /** Send the message @p id, WEFT_WIRE_ATS or _SYNC_ACK, with @p status: 0 or a negative error. */
 void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
 
-/** The endpoint has failed: its fetches end, those with native reads in flight after these. */
+/** The endpoint has failed: end its fetches. One with native reads in flight ends after them. */
 void weft_rndv_ended(struct weft_msg_ep *me, int status);
 /**
- * The endpoint's protocols are known, or have changed. Call reset() for the fetches that have a
- * protocol. Begin those that have none, and those whose reset() returns 0.
+ * The endpoint's table of protocols exists now, or has changed. Begin the fetches that have no
+ * protocol, and those for which their protocol's reset() returns 0. Other fetches continue.
  */
 void weft_rndv_reset(struct weft_msg_ep *me);
 /**
- * Receiver: read a->left bytes at a->offset over its lane. @return 0; -EAGAIN: no room; or another
- * error of the lane, which has not begun the read
+ * Receiver: begin to read a->left bytes at a->offset of the message natively, over a->lane.
+ * @return 0; -EAGAIN: no room; or another error of the lane, which has not begun the read
  */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 
@@ -58,7 +58,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payloa
 void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				  size_t length);
 void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload);
-/** An ABORT that refers to a local request. */
+/** The handler of an ABORT whose `rreq` refers to a local receive. */
 void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
 #endif /* WEFT_RNDV_FETCH_H */

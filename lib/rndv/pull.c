@@ -2,13 +2,13 @@
 /*
  * Which bytes are requested next. msg/transmit.h chooses the lane.
  *
- * Bytes requested over a lane are its load (msg/state.h). At most a window is outstanding: the
- * bytes that the lane carries in a few round trips and WEFT_LOAD_SLACK, at its measured rate
- * (msg/transmit.h). So every lane is busy, but has no more than about a millisecond of work beyond
- * its round trips. A lane that becomes slow therefore delays little. A port has a window for all
- * its senders (rndv/rndv.h), and a worker a limit for all its peers (base/pacing.h). With many
- * senders the receiver decides how much comes at a time, and serves them in turn, piece by piece
- * (rndv/rndv.c). Peers that do not deliver occupy neither.
+ * Bytes requested over a lane are its load (msg/state.h). At most a window, or one piece, is
+ * outstanding. A window is what the lane carries in a few round trips and WEFT_LOAD_SLACK, at its
+ * measured rate (msg/transmit.h). So every lane is busy, but has no more than about a millisecond
+ * of work beyond its round trips. A lane that becomes slow therefore delays little. A port has a
+ * window for all its senders (rndv/rndv.h), and a worker a limit for all its peers (base/pacing.h).
+ * With many senders the receiver decides how much comes at a time, and serves them in turn, piece
+ * by piece (rndv/rndv.c). Peers that do not deliver occupy neither.
  */
 
 #include <errno.h>
@@ -53,7 +53,8 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 
 /*
  * The length of a piece of about @p len of the @p rest bytes that begin at @p off, at most @p max.
- * A remainder that is not worth a piece is included; else the piece ends at the lane's alignment.
+ * A remainder up to rndv_min_piece is included; else the piece ends at the lane's alignment, unless
+ * that leaves less than half of it.
  */
 static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
 			  uint64_t rest, uint64_t len, uint64_t max)
@@ -69,7 +70,7 @@ static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint6
 	return len;
 }
 
-/* Other endpoints use the port, too. */
+/* Limit a piece over a port that other lanes use, too. */
 static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
 {
 	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
@@ -80,8 +81,8 @@ static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, ui
 }
 
 /*
- * How many bytes of [off, end) to request over the lane at a time: whole frames, a quarter of its
- * window, towards the end at most its share of the remaining bytes.
+ * How many bytes of [off, end) to request over the lane at a time: weft_stripe_part(), limited by
+ * shared_piece() at a port that other lanes use. A PULL is for whole frames, except at the end.
  */
 static uint64_t pull_len(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
 			 uint64_t end)
@@ -106,7 +107,7 @@ static uint64_t least_piece(struct weft_msg_ep *me, unsigned int lane, bool nati
 	return len < min ? len : min;
 }
 
-/* @p held: the lanes without room that only their port limits. */
+/* @return mask of the lanes without room. @p held: those of them that only their port limits */
 static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 			   uint32_t *held)
 {
@@ -126,7 +127,7 @@ static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off
 	return full | *held;
 }
 
-/* @return -1: none */
+/* @return -1: no lane has room */
 static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 		     uint32_t *held)
 {
@@ -198,8 +199,8 @@ static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 }
 
 /*
- * The worker's limit is the need of the endpoint with the fastest lanes, measured, or nominal at
- * first. It never falls: the rate of one of many senders is not the link's.
+ * The worker's limit becomes the sum of the endpoint's windows, if that is greater, but at most
+ * WEFT_RNDV_LIMIT. It never falls: the rate of one of many senders is not the link's.
  */
 static void update_limit(struct weft_msg_ep *me)
 {
@@ -286,7 +287,7 @@ static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 	rc = weft_rndv_native_read(f, a);
 	if (rc == 0 || rc == -EAGAIN)
 		return rc;
-	/* Refused: the lane pulls from now on, even a piece longer than a pulled one. */
+	/* Refused: the lane pulls this fetch from now on, even a piece longer than a pulled one. */
 	f->native &= ~(1u << a->lane);
 	f->req->mw->count.native_failed++;
 	a->native = false;
@@ -309,8 +310,9 @@ static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 }
 
 /*
- * Request one piece. @return 1; 0: nothing to request, the lanes are not up, or have no window;
- * -EAGAIN: a lane has no room, control messages wait, or no memory
+ * Request one piece. @return 1; 0: nothing to request, not connected, or no lane has room in its
+ * window or its port's (the endpoint then waits in the port's queue); -EAGAIN: a lane does not
+ * accept the request, control messages wait, or no memory
  */
 static int request_next(struct weft_msg_ep *me)
 {
@@ -323,7 +325,7 @@ static int request_next(struct weft_msg_ep *me)
 	if (!f || !me->up)
 		return 0;
 	if (!STAILQ_EMPTY(&me->ctl))
-		return -EAGAIN; /* messages that wait for room go first */
+		return -EAGAIN; /* control messages that wait for room go first */
 	off = next_range(f, &end);
 	lane = pick_lane(me, native_of(f), off, end, &held);
 	if (lane < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rndv/pull.h
- * Which bytes a receiver requests next, and from which lane.
+ * Which bytes a receiver requests next, and over which lane.
  */
 #ifndef WEFT_RNDV_PULL_H
 #define WEFT_RNDV_PULL_H
@@ -17,7 +17,7 @@ struct weft_pull_range;
 
 /** Receiver: queue a fetch of which nothing has been requested. */
 void weft_rndv_pull_add(struct weft_fetch *f);
-/** Receiver: request more if there is room. @return pieces requested */
+/** Receiver: request pieces as long as there is room. @return number of pieces requested */
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
 bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
 /**
@@ -25,7 +25,7 @@ bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
  * all bytes of their PULL have come
  */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
-/** Receiver: a native read has ended: its bytes are there, or if needed are requested again. */
+/** Receiver: a native read has ended. If not @p good, its bytes are requested again if needed. */
 void weft_rndv_pull_read(struct weft_pull_range *a, bool good);
 /** The fetch is over: cancel everything outstanding, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
@@ -36,7 +36,10 @@ void weft_rndv_pull_end(struct weft_fetch *f);
  */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
-/** The endpoint's lanes are up, or have changed: find their windows and ports, and request more. */
+/**
+ * The endpoint's lanes are up, or have changed. Set their windows, find their ports, and insert the
+ * endpoint into the list of those that may request. Waiting pulls of the peer leave dead lanes.
+ */
 void weft_rndv_ep_lanes(struct weft_msg_ep *me);
 /** The endpoint has failed: remove it from the queues, so that it requests nothing more. */
 void weft_rndv_ep_fail(struct weft_msg_ep *me);

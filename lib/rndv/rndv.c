@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous as a module: the state of a worker and of an endpoint. */
+/* Rendezvous: state of workers and endpoints, keys, which endpoint requests next, ports. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -215,7 +215,7 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 /* ------------------------------------------------------------------ the schedule of requests */
 
 /*
- * Which endpoint requests next. Endpoints with bytes left to request are in one list:
+ * Which endpoint requests next. An endpoint with bytes left to request is in one of these lists:
  *
  *	fetching        may request now, each a piece in turn
  *	fetching_later  wait for the worker's limit
@@ -307,8 +307,9 @@ static double rate_measured(const struct weft_pull_port *p, double rate)
 }
 
 /*
- * All that the greatest slack allows was requested, and less came than the rate. If this lasts for
- * WEFT_PULL_LOW, the highest rate measured in that time becomes the rate.
+ * In a span of @p ns less than 7/8 of the rate came. If that lasts for WEFT_PULL_LOW and four mean
+ * round trips with the greatest slack, rate_measured() of the highest rate of that time becomes
+ * the rate, if it is less.
  */
 static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 {
@@ -348,8 +349,8 @@ static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 			  rate < p->rate / 2 ? 2ull * p->slack : (uint64_t)p->slack + p->slack / 4);
 	} else if (rate > p->rate / 32 * (is_long(p) ? 29 : 30)) {
 		/*
-		 * Headers take a twelfth of a frame of 1500 bytes, so less than 30/32 of the rate
-		 * may be all that the port carries.
+		 * Below this, down to 28/32, the slack stays. Headers take a twelfth of a frame of
+		 * 1500 bytes, so such a rate may be all that the port carries.
 		 */
 		set_slack(p, p->slack - p->slack / 8);
 	}
@@ -382,7 +383,7 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	p->spare = !waiting;
 }
 
-/* ns; a request of this age is late if its lane has delivered nothing for this time. */
+/* ns; a request of this age is late if its lane has delivered nothing in this time. */
 static uint64_t pull_port_late(const struct weft_pull_port *p)
 {
 	return WEFT_PULL_LATE + 4 * pull_port_trip(p);
@@ -468,7 +469,7 @@ void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p)
 
 /* ------------------------------------------------------------------ ports */
 
-/* If the receiving CPU copies the bytes, no port can be overrun. @return NULL = so it is */
+/* @return NULL: the receiving CPU moves the bytes of the lane, so no port can be overrun */
 static struct weft_rndv_port *port_of(const struct weft_msg_ep *me, unsigned int lane)
 {
 	const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
@@ -600,9 +601,9 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_
 }
 
 /*
- * The port is full, and endpoints wait: are its oldest requests late? A peer that has delivered
- * something in the meantime gets WEFT_SHARE_STALL in addition and no more: single bytes are not
- * enough.
+ * The port is full, and endpoints wait: are its oldest requests late? If their lane has delivered
+ * anything within pull_port_late(), they get WEFT_SHARE_STALL in addition and no more: single bytes
+ * are not enough.
  */
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {

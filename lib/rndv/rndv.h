@@ -16,18 +16,18 @@
  *	rndv/fetch.c     the receiver's half, from the match to the last byte: how the data is
  *	                 transferred, native reads
  *	rndv/pull.c      which bytes are requested next
- *	rndv/rndv.c      from which endpoint: the queues of endpoints that wait for a port; how many
- *	                 bytes may be requested over one port; keys by which the peer accesses the
- *	                 memory of one message; the hooks (msg/state.h)
+ *	rndv/rndv.c      which endpoint requests next: the queues of endpoints that wait for a port;
+ *	                 how many bytes may be requested over one port; keys by which the peer
+ *	                 accesses the memory of one message; the hooks (msg/state.h)
  *
  * A fetch uses one of three schemes, as the offer and WEFT_RNDV_SCHEME allow:
  * - get: the receiver requests bytes in pieces, a few per lane at a time. A lane with native reads
- *   reads them, if the offer has a key for it. Over any other lane the receiver sends a PULL, and
- *   the sender replies with DATA on that lane. The bytes outstanding are bounded per lane and per
- *   worker, so the receiver controls the load, however many peers send to it;
+ *   and a key in the offer can read them. For any other lane the receiver sends a PULL, and the
+ *   sender replies with DATA on that lane. The bytes outstanding are bounded per lane, per port and
+ *   per worker, so the receiver controls the load, however many peers send to it;
  * - put: RTR with keys. The sender writes and reports it (PUT_DONE); over lanes that cannot write
  *   it sends DATA;
-  * - am: RTR without keys. The sender sends DATA as its lanes accept it.
+ * - am: RTR without keys. The sender sends DATA as its lanes accept it.
  *
  * With each of them ATS ends the request at the sender.
  */
@@ -50,23 +50,25 @@
  * Which endpoint requests next, and how many bytes may be requested over one port of the receiver,
  * from all senders together. The functions weft_pull_port_*() read no clock: time is an argument.
  *
- * While bytes are requested from one sender only, the window of its lane (msg/state.h) is the
- * only limit. With several senders the port has a window, too: its rate times (the least round trip
- * + *slack*), of which the slack adds at most #WEFT_PULL_SLACK_BYTES. Endpoints that find this
- * window full wait in the port's queue. So only a few senders at a time send a piece, however many
- * there are. Without this limit one frame of each sender could fill the queue of the switch.
+ * While only one lane has requests outstanding at a port, the port does not limit it: the lane's
+ * window (msg/state.h) does. With several lanes the port has a window, too: its rate times (the
+ * least round trip + *slack*). Slack up to WEFT_PULL_SLACK_MAX adds at most WEFT_PULL_SLACK_BYTES.
+ * Endpoints that find this window full wait in the port's queue. So only a few senders at a time
+ * send a piece, however many there are. Without this limit one frame of each sender could fill the
+ * queue of the switch.
  *
- * The slack is adapted. While endpoints wait all the time, each span of time is evaluated. When
- * less came than the port carries, senders reply later than the slack allows (their frames' own
- * transmission time, hosts that are descheduled), and the slack grows. When nearly all came, it
- * shrinks again. The rate is the port's nominal rate, or the most that came in two consecutive
- * spans. When even the greatest slack does not achieve this rate for #WEFT_PULL_LOW, the measured
- * rate replaces it.
+ * The slack is adapted after each span of time in which endpoints waited without interruption. If
+ * less than 7/8 of the port's rate came, senders reply later than the slack allows (their frames'
+ * own transmission time, hosts that are descheduled), and the slack grows. If nearly all came, the
+ * slack shrinks. The rate is the port's nominal rate, or the most that came in two consecutive
+ * spans. When even the greatest slack does not achieve this rate for #WEFT_PULL_LOW, the highest
+ * rate measured in that time replaces it.
  *
- * On a long path the greatest slack makes the window that of the *present* round trip, which
- * includes jitter and the queues of other flows. A window for less would be the reason why less
- * comes, and the rate would fall with each measurement. The senders need many round trips until
- * they have grown, so up to the nominal rate twice the measured one counts.
+ * A path is long if its mean round trip is above #WEFT_PULL_SLACK_MAX. There the greatest slack
+ * makes the window that of 5/4 of the *present* mean round trip, which includes jitter and the
+ * queues of other flows. With a smaller window less would come because of the window, and each
+ * measurement would lower the rate. The windows of the senders need many round trips to grow. So
+ * twice the measured rate counts, up to the nominal rate.
  */
 
 struct weft_fetch;
@@ -89,34 +91,35 @@ struct weft_rndv_port;
  * for that time. When #WEFT_SHARE_STALL more has passed, it is late in any case.
  */
 #define WEFT_PULL_LATE 200000u
-/** while fewer lanes are in use, an idle one gets a piece though the window is full */
+/** while weft_pull_port.users is less, an idle lane gets a piece even if the window is full */
 #define WEFT_PULL_USERS 2u
 
 struct weft_pull_port {
-	uint64_t out;    /**< bytes requested that have not come, without those that are late */
-	uint64_t window; /**< bytes that may be outstanding: set_window() */
-	uint32_t users;  /**< lanes that have bytes outstanding, and are not late */
-	uint32_t rtt;    /**< shortest round trip, ns; 0 = unknown */
-	uint32_t trip;   /**< mean of the present round trips of its lanes, ns; 0 = unknown */
-	uint32_t slack;  /**< time beyond the round trip, ns */
+	uint64_t out;    /**< bytes requested that have not come, without late requests */
+	uint64_t window; /**< pieces are requested while `out` is less, bytes: set_window() */
+	uint32_t users;  /**< number of lanes with bytes in `out` */
+	uint32_t rtt;    /**< least round trip of its lanes, rises slowly, ns; 0 = unknown */
+	uint32_t trip;   /**< moving mean of its lanes' present round trips, ns; 0 = unknown */
+	uint32_t slack;  /**< time that the window allows for beyond `rtt`, ns */
 	double rate;     /**< of the port, bytes/s */
-	double nominal;  /**< the first value of rate */
-	/* the current span: its begin, and the bytes that have come in it */
+	double nominal;  /**< the rate that weft_pull_port_init() got, bytes/s */
+	/* the current span: the time of its begin, ns; the bytes that have come in it */
 	uint64_t at, came;
-	/* the previous span: its length, 0 = there was none; bytes that came in it */
+	/* the previous span: its length, ns, 0 = there was none; the bytes that came in it */
 	uint64_t before_ns, before_came;
-	bool spare; /**< in this span the queue was empty at least once */
+	bool spare; /**< in the current span the port's queue was empty at least once */
 	/** time for which less than 7/8 of the rate came with the greatest slack, ns */
 	uint64_t low_ns;
-	double low_rate; /**< the highest rate in low_ns, bytes/s */
+	double low_rate; /**< the highest rate measured in that time, bytes/s */
 };
 
 /** @param rate  bytes/s; 0 or less counts as 1e9 */
 void weft_pull_port_init(struct weft_pull_port *p, double rate);
 
 /**
- * One of its lanes has measured a round trip: a shorter one changes the window.
- * @param now_ns  the present round trip of the lane; 0 = unknown
+ * Use the round trips of one of its lanes. If @p rtt_ns is less than p->rtt, the window changes.
+ * @param rtt_ns  the lane's least round trip; 0 = unknown
+ * @param now_ns  the lane's present round trip, for p->trip; 0 = unknown
  */
 void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_ns);
 
@@ -173,8 +176,8 @@ void weft_rndv_unwant(struct weft_rndv *r);
 /**
  * The next endpoint that may request. First come those that wait for nothing, then those that wait
  * for a port that has room, then those that wait for the worker's limit, if that has room.
- * @param stuck  NULL, or the first endpoint whose request found no room on a lane: if it leads the
- *   first list again, no endpoint of this list has room
+ * @param stuck  NULL, or the first endpoint whose request failed with -EAGAIN: if it leads the list
+ *   of those that wait for nothing again, this list is skipped
  * @return NULL: none may request now
  */
 struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck);
@@ -195,9 +198,9 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
 struct weft_pull_range;
 
-/** bytes; the worker's first limit, which fast lanes raise; never above WEFT_RNDV_LIMIT */
+/** bytes; a worker's first limit of outstanding requests. Lanes raise it, up to WEFT_RNDV_LIMIT. */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
-/** Pulls of one peer that may wait for their lanes. Weft's receivers send far fewer at once. */
+/** Pulls of one peer that may wait for their lanes; with more the endpoint fails. */
 #define WEFT_RNDV_PULLS_MAX 1024u
 /** bytes; messages with no more than this left to request precede others */
 #define WEFT_RNDV_SHORT (64u << 10)
@@ -206,7 +209,7 @@ struct weft_pull_range;
 
 /* ------------------------------------------------------------------ offers */
 
-/** The offer in an RTS: stored until a receive requests the data. */
+/** The offer in an RTS. At the sender also the keys in an RTR (send.put). */
 struct weft_rndv_offer {
 	struct weft_wire_ref sreq;
 	uint32_t flags;  /**< WEFT_RTS_F_* */
@@ -219,11 +222,11 @@ struct weft_rndv_offer {
 
 /** Rendezvous state of one lane of an endpoint. */
 struct weft_rndv_lane {
-	STAILQ_HEAD(, weft_pull) pulls; /**< sender: requested over this lane, in order */
+	STAILQ_HEAD(, weft_pull) pulls; /**< sender: the peer's pulls to serve on this lane */
 	struct weft_rndv_port *port;    /**< receiver: its local port, or NULL */
-	/** receiver: bytes outstanding, without those that are late; 0 without a port */
+	/** receiver: bytes outstanding, without late requests; 0 without a port */
 	uint64_t out;
-	/** receiver: requests that are late; while there are any, no more is made */
+	/** receiver: number of late requests; unless 0, the lane gets no further request */
 	uint32_t late;
 };
 
@@ -237,8 +240,8 @@ enum { WEFT_RNDV_IS_SHORT, WEFT_RNDV_IS_LONG, WEFT_RNDV_SIZES };
 struct weft_rndv_port {
 	struct weft_pull_port pull;
 	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< queues of endpoints that wait for it */
-	uint32_t waiting;                        /**< number of endpoints in them */
-	uint32_t turns;                          /**< turns given to endpoints in the queues */
+	uint32_t waiting;                        /**< number of endpoints in `line` */
+	uint32_t turns; /**< number of turns given to endpoints in `line` */
 	/** requests outstanding over it, roughly in order; without late ones */
 	struct weft_pull_ranges ranges;
 };
@@ -247,8 +250,8 @@ struct weft_rndv_port {
 struct weft_rndv {
 	struct weft_msg_ep *me;
 	/* sender */
-	struct weft_requests data; /**< data requested by RTR, to be handed over in any order */
-	uint32_t num_pulls;        /**< the peer's pulls that wait */
+	struct weft_requests data; /**< sends whose data an RTR has requested, in this order */
+	uint32_t num_pulls;        /**< number of pulls in lanes[] */
 	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
 	/* receiver */
 	struct weft_requests active; /**< receives whose fetch is not over */
@@ -286,11 +289,11 @@ struct weft_rndv_worker {
 	struct weft_fetches free_fetches;
 };
 
-/** Sender: a range that the peer has requested. */
+/** Sender: a range to send as DATA: of a PULL, or of a native write that failed. */
 struct weft_pull {
 	STAILQ_ENTRY(weft_pull) link;
 	struct weft_request *req;
-	uint64_t offset, end; /**< next byte, and the end */
+	uint64_t offset, end; /**< the next byte to send, and the end */
 };
 
 /** Receiver: a range requested over one lane. */
@@ -326,7 +329,7 @@ struct weft_fetch {
 	bool queued;  /**< in a list of me->rndv->fetches[] */
 	uint8_t size; /**< index of that list: WEFT_RNDV_IS_SHORT, _LONG */
 	bool over;    /**< needs no more data; exists until its native reads have ended */
-	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
+	struct weft_mem *mem; /**< registration of the receive buffer, or NULL */
 	uint32_t native;      /**< mask of the lanes that read natively */
 	struct weft_rndv_offer offer;
 };

@@ -22,7 +22,7 @@
 
 /* ------------------------------------------------------------------ offer */
 
-/* Native lanes read and write one contiguous range of memory. */
+/* Can native lanes access the data? They read and write one contiguous range of memory. */
 static bool is_plain(const struct weft_request *req)
 {
 	return req->dt.dt_class == WEFT_DT_CONTIG && req->length;
@@ -69,7 +69,7 @@ static size_t rndv_offer(struct weft_request *req, weft_le32 *flags, void *recor
 	    weft_rndv_native_lanes(me, true))
 		f |= WEFT_RTS_F_PUT;
 	*flags = weft_put32(f);
-	/* Data that cannot be registered is pulled. */
+	/* Without a registration the offer has no keys, and the receiver cannot read. */
 	if (!lanes || !is_plain(req) || register_it(req, WEFT_LANE_ACCESS_REMOTE_READ))
 		return 0;
 	if (!(req->flags & WEFT_REQ_KEYS)) {
@@ -119,13 +119,13 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 		me->mw->count.mismatch++;
 		return NULL;
 	}
-	/* The pack callback has failed: ABORT is being sent. */
+	/* The send has failed, for example its pack callback: ABORT is being sent. */
 	return req->status == WEFT_INPROGRESS ? req : NULL;
 }
 
 /* ------------------------------------------------------------------ registering, to send */
 
-/* A lane without native reads that sends user memory only if it is registered; NULL = none. */
+/* A lane without native reads that sends user memory only if registered; NULL = there is none. */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
 	const struct weft_msg_lane *l;
@@ -163,7 +163,7 @@ static void register_to_send(struct weft_request *req)
 		    (double)req->length / req->mw->conf.model.bcopy_bw)
 			return;
 	}
-	register_it(req, 0); /* on failure it is counted there, and copied */
+	register_it(req, 0); /* a failure is counted there, and the data is copied */
 }
 
 /* ------------------------------------------------------------------ pulls */
@@ -350,7 +350,7 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	if (!status)
 		show_put(req, p, true);
 	weft_native_over(p, status);
-	/* Otherwise the endpoint's failure, or ATS, has ended the request. */
+	/* Otherwise the endpoint's failure, ATS or an abort has ended the request. */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
 		if (status)
 			put_again(req, lane, off, len);
@@ -561,7 +561,7 @@ static int rts_progress(struct weft_request *req)
 	weft_le32 *flags;
 
 	if (!weft_tx_has_small(req->me))
-		return -EAGAIN; /* CREDIT kicks the queue */
+		return -EAGAIN; /* the next CREDIT message continues the queue */
 	flags = weft_head_rts(req, &h);
 	h.length = (uint16_t)(h.length + rndv_offer(req, flags, h.bytes + h.length));
 	/* The receiver restores the order of messages, so any lane with room may carry the RTS. */

@@ -11,7 +11,7 @@
  * Indexes of unexpected messages by their tag under a mask, for searches with wildcards. An index
  * is made when a search had to compare many messages, and freed with its last message. It is
  * replaced only after WEFT_MATCH_IDLE searches without it, so that alternating masks do not rebuild
- * it each time. Without memory for its nodes the search runs without an index.
+ * it each time. Without memory for its nodes an index is dropped, and searches run without it.
  */
 
 struct weft_match_node {
@@ -174,7 +174,7 @@ static void index_add(struct weft_match *m, struct weft_match_msg *msg)
 	}
 }
 
-/* Remove the message from all indexes; @p sourced: only from those by source. */
+/* Remove the message from all indexes; @p sourced: only from those by source. Drop empty ones. */
 static void index_forget(struct weft_match *m, struct weft_match_msg *msg, bool sourced)
 {
 	struct weft_match_node **p = &msg->nodes, *n;
@@ -234,7 +234,7 @@ static int masks_grow(struct weft_match *m)
 	return 0;
 }
 
-/* Memory for a mask that is not in the table: that of an idle mask, or new. */
+/* Memory for a mask that is not in the table: that of an idle mask if there are many, or new. */
 static struct weft_match_mask *new_mask(struct weft_match *m)
 {
 	struct weft_match_mask *k = TAILQ_FIRST(&m->idle);
@@ -525,7 +525,7 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 		mask_idle(m, r->kind);
 }
 
-/* The most common case: no receive names a source, and there are no wildcards. */
+/* The most common case: no receive that may match names the source or has a wildcard. */
 static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t tag,
 						 uint16_t channel)
 {
@@ -750,7 +750,7 @@ static __attribute__((noinline)) int post_other(struct weft_match *m, struct wef
 
 int weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 {
-	/* The most common case, as in take_exact(). */
+	/* The most common case: the full mask, and no source. */
 	if (!is_exact(r) || r->source)
 		return post_other(m, r);
 	weft_match_post_exact(m, r, r->tag ^ weft_match_chan_key(r->channel));

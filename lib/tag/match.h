@@ -14,11 +14,11 @@
  *   in send order.
  *
  * Data structures, by which a match costs the same with 10 or 10^5 entries:
- * - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
- *   searched once under the full mask and once under each other mask in use; of the receives found
- *   the one posted first gets it. The cost grows with the number of masks, not of receives. The
- *   number of masks is not limited. If all receives of a mask share a bit in
- *   which they differ from the message, the mask costs a comparison only;
+ * - receives: hash buckets keyed by (mask, tag under the mask, source or none, channels). For a
+ *   message, receives are searched under the full mask and under each other mask in use; of those
+ *   found the one posted first gets the message. The cost grows with the number of masks, not of
+ *   receives. The number of masks is not limited. If all receives of a mask share a bit in which
+ *   they differ from the message, the mask costs a comparison only;
  * - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and a list
  *   of each source's in arrival order. For up to #WEFT_MATCH_INDEXES masks of wildcard searches
  *   that had to compare many messages there are hash buckets by tag under the mask
@@ -38,7 +38,7 @@
 
 struct weft_match_source;
 
-/** Where to search, after tag and source: the fields are those of struct weft_match_recv. */
+/** The channels of a search or of a message, as in struct weft_match_recv and _msg. */
 struct weft_match_chan {
 	uint16_t channel;
 	uint32_t from;
@@ -73,7 +73,7 @@ struct weft_match_msg {
 	uint16_t channel;
 	uint32_t from; /**< 1 + channel of the source */
 	TAILQ_ENTRY(weft_match_msg) tag_link;
-	TAILQ_ENTRY(weft_match_msg) pair_link; /**< (tag, source) */
+	TAILQ_ENTRY(weft_match_msg) pair_link; /**< in a bucket by tag and source */
 	TAILQ_ENTRY(weft_match_msg) arrival_link;
 	TAILQ_ENTRY(weft_match_msg) source_link;
 	struct weft_match_node *nodes; /**< its entries in indexes; NULL = none */
@@ -83,7 +83,7 @@ TAILQ_HEAD(weft_match_msgs, weft_match_msg);
 
 /** The origin of messages: one per worker that sends them. */
 struct weft_match_source {
-	uint64_t key;                  /**< hashed; differs from source to source */
+	uint64_t key;                  /**< part of hash keys; differs from source to source */
 	struct weft_match_recvs recvs; /**< all receives from this source only */
 	struct weft_match_msgs msgs;   /**< messages from this source, in arrival order */
 	/*
@@ -108,10 +108,10 @@ struct weft_match_seen {
 
 #define WEFT_MATCH_SEEN 4
 
-/** A mask other than the full one. It stays for a while after its last receive is gone. */
+/** A mask other than the full one. It stays, idle, after its last receive is gone. */
 struct weft_match_mask {
 	uint64_t mask;
-	uint64_t key;                      /**< hashed; differs from mask to mask */
+	uint64_t key;                      /**< part of hash keys; differs from mask to mask */
 	size_t num;                        /**< number of its receives; 0 = it is idle */
 	uint32_t at;                       /**< its index in weft_match.used, unless it is idle */
 	SLIST_ENTRY(weft_match_mask) same; /**< in the table of masks */
@@ -127,10 +127,10 @@ struct weft_match_used {
 
 SLIST_HEAD(weft_match_same, weft_match_mask);
 
-/** The most idle masks stored: a mask that comes and goes with each receive costs no allocation. */
+/** With this number of idle masks or more, a new mask takes the place of the one idle longest. */
 #define WEFT_MATCH_MASKS_IDLE 16
 
-/** Most indexes. A mask may have two: for searches with a source, and without. */
+/** Greatest number of indexes. A mask may have two: for searches with a source, and without. */
 #define WEFT_MATCH_INDEXES 8
 /** A search that had to compare more messages makes an index. */
 #define WEFT_MATCH_MANY 64
@@ -157,7 +157,7 @@ struct weft_match {
 	size_t num_exact;           /**< full-mask receives without a source */
 	size_t num_wild;            /**< other receives without a source */
 	size_t num_recvs, num_msgs; /**< all posted receives; all messages */
-	/** number of receives or messages at which the tables should grow */
+	/** number of receives, and of messages, above which the tables should grow */
 	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
 	uint64_t looks;     /**< receives with wildcards that messages were compared with */
@@ -170,7 +170,7 @@ struct weft_match {
 	struct weft_match_index index[WEFT_MATCH_INDEXES];
 	size_t any;                        /**< bucket at which weft_match_any_recv() continues */
 	struct weft_match_used *used;      /**< one for each mask with receives, without gaps */
-	struct weft_match_mask *last_mask; /**< of the receive that was posted last, or NULL */
+	struct weft_match_mask *last_mask; /**< of the wildcard receive posted last, or NULL */
 	struct weft_match_same *mask_table;
 	TAILQ_HEAD(, weft_match_mask) idle;
 	uint32_t num_used;  /**< masks with receives */
@@ -206,7 +206,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 
-/** The source is about to be freed. Its messages stay, without one; its receives are cancelled. */
+/** Detach messages from a source that is about to be freed, and that no receive names. */
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s);
 
 /** Should weft_match_grow() be called with more bits? */
@@ -218,13 +218,13 @@ static inline bool weft_match_overloaded(const struct weft_match *m)
 /** Move everything into larger tables. @return the previous memory, to be freed */
 void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits);
 
-/** A message from channel `from` came on @p chan. @return its receive, removed; or NULL */
+/** A message came, for chan.channel. @return the receive that gets it, removed; or NULL */
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
 					  uint64_t tag, struct weft_match_chan chan);
 
 /**
- * As weft_match_arrive() for a message without channels, in the most common case: no receive names
- * a source or has a wildcard, and the receive is the first one of its bucket.
+ * As weft_match_arrive() for a message without channels, in the most common case: no receive that
+ * may match names the source or has a wildcard, and the receive is the first one of its bucket.
  * @return the receive, removed; or NULL: call weft_match_arrive()
  */
 static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m,

@@ -50,7 +50,8 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 }
 
 /*
- * Store the message until it is in sequence, or until the rest of its pieces has come.
+ * Store the message until it is in sequence, until all its pieces have come, or, with RTS, until a
+ * receive gets it.
  * @return 0; -ENOMEM: the message is freed, and the endpoint has failed
  */
 static int keep_by_seq(struct weft_msg_ep *me, struct weft_message *msg, weft_le32 seq)
@@ -231,7 +232,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 	if (msg ? !same_message(me, msg, f, x) : !(msg = message_begin(me, f, x)))
 		return;
 	if (msg->error)
-		return; /* aborted: the rest is dropped */
+		return; /* aborted or refused: later pieces are dropped */
 	if (sreq && !(msg->flags & WEFT_MSG_SYNC)) {
 		msg->flags |= WEFT_MSG_SYNC;
 		msg->sreq = *sreq;
@@ -520,13 +521,12 @@ void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, siz
 /* ------------------------------------------------------------------ the messages of a frame */
 
 /*
- * The short messages of a frame, received in one call. A message is taken as long as it is in
- * sequence, expected by a receive of the most common kind (weft_match_take_first()), and fits the
- * buffer of that receive. Any other message ends the batch: it goes the general way, which
- * also detects what is malformed.
+ * The short messages of a frame, received in one call. A message is taken if it is in sequence, no
+ * message waits ahead, and a receive of the most common kind matches (weft_match_take_first()). Any
+ * other message ends the batch: it goes the general way, which also detects what is malformed.
  */
 
-/* A batch of messages: its endpoint, the completion of the present message, bytes of all so far. */
+/* A batch of messages: its endpoint, the present completion, bytes of complete_plain() so far. */
 struct batch {
 	struct weft_msg_ep *me;
 	struct weft_ep *ep;
@@ -555,7 +555,7 @@ static inline struct weft_request *take(struct weft_msg_ep *me, const struct wef
 	return weft_tag_req_of(r);
 }
 
-/* The receive is of the kind that complete_plain() completes. */
+/* Can complete_plain() complete the receive? */
 static inline bool is_plain(const struct weft_request *req, size_t len)
 {
 	return req->dt.dt_class == WEFT_DT_CONTIG && len <= req->dt.length &&
@@ -609,7 +609,7 @@ static inline void complete_plain(struct batch *b, struct weft_request *req, uin
 		cb(NULL, &b->c, arg);
 }
 
-/* The counters of messages received by complete_plain(). */
+/* Count the messages that complete_plain() has completed. */
 static void count(const struct batch *b, unsigned int lane, unsigned int plain)
 {
 	b->me->mw->count.expected += plain;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file tag/recv.h
- * Received messages: their sequence, their pieces, and short messages of a frame in one call.
+ * Received messages: their sequence, their pieces, and short messages of a frame, in one call.
  */
 #ifndef WEFT_TAG_RECV_H
 #define WEFT_TAG_RECV_H
@@ -23,7 +23,8 @@ void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payloa
 void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload);
 /**
  * Messages of one frame, as weft_tag_recv_eager() receives each (tag/recv.c).
- * @return how many were received, from the first one on; the endpoint may have ended
+ * @return how many were received, from the first one on: the caller receives the others one by one;
+ * the endpoint may have ended
  */
 unsigned int weft_tag_recv_batch(struct weft_msg_ep *me, unsigned int lane,
 				 const struct weft_lane_msg *msgs, unsigned int num);
@@ -40,7 +41,7 @@ void weft_tag_recv_withdraw(struct weft_msg_ep *me, const void *data, size_t pay
 /** Messages behind EXT. @param payload  bytes behind the message's own header */
 void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
 		       const struct weft_ext *x);
-/** Match messages that are in sequence now. @return how many */
+/** Match at most @p budget messages that waited and are in sequence now. @return how many */
 unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget);
 
 #endif /* WEFT_TAG_RECV_H */

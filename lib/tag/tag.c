@@ -112,7 +112,8 @@ static __attribute__((noinline)) void leave_posted(struct weft_msg_ep *me,
 
 /*
  * All of the short send: it uses one cache line of the endpoint, plus the lane's and its counters.
- * @p end is 0 while anything of the endpoint waits, so that the message overtakes nothing.
+ * @p end: shorter messages can be sent. It is 0 while anything of the endpoint waits, so that the
+ * message overtakes nothing.
  */
 static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep *me,
 							     const void *buffer, size_t count,
@@ -122,7 +123,7 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 	struct weft_wire_eager hdr;
 	bool sent;
 
-	/* Checked first: with WEFT_THREAD_MULTI only the owner of the lock may read the rest. */
+	/* First, because with WEFT_THREAD_MULTI only the owner of the lock may read the rest. */
 	if (__builtin_expect(count >= end, 0))
 		return false;
 	hdr = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
@@ -295,7 +296,7 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 struct look {
 	struct weft_tag_source *source;
 	struct weft_match_chan chan;
-	bool none; /* no message has come from the worker with this id */
+	bool none; /* there is no source with the given id */
 };
 
 /* @return 0; -EINVAL: the parameters contradict each other */
@@ -531,7 +532,7 @@ void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
 	weft_worker_unlock(worker);
 }
 
-#define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
+#define MATCH_BITS 8 /* 256 buckets, 12 KiB, for up to 512 receives and 512 messages */
 
 /* ------------------------------------------------------------------ worker state */
 
@@ -565,7 +566,7 @@ void weft_tag_match_grow(struct weft_tag_worker *tw)
 	void *mem = malloc(weft_match_table_size(bits));
 
 	if (!mem) {
-		tw->match.load_limit *= 2; /* matching works, if slower; try again later */
+		tw->match.load_limit *= 2; /* matching is slower; try again with twice the load */
 		return;
 	}
 	free(weft_match_grow(&tw->match, mem, bits));
@@ -608,7 +609,7 @@ static void worker_fini(struct weft_msg_worker *mw)
 	if (!tw)
 		return;
 	weft_tag_sources_fini(tw);
-	weft_match_fini(&tw->match); /* its memory refers to messages */
+	weft_match_fini(&tw->match); /* first, because indexes refer to messages */
 	weft_message_pool_fini(&tw->messages);
 	free(tw->match_mem);
 	free(tw);
@@ -684,7 +685,7 @@ static int ep_init(struct weft_msg_ep *me)
 
 static void ep_fini(struct weft_msg_ep *me)
 {
-	/* not initialized completely: weft_tag_detach() was not called */
+	/* weft_tag_detach() was not called: the endpoint was not initialized completely */
 	if (me->tag && me->tag->source)
 		weft_tag_source_leave(me->mw->tag, me->tag->source);
 	free(me->tag);

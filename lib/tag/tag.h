@@ -43,10 +43,10 @@ struct weft_tag_worker {
 /** Tag state of an endpoint: me->tag. */
 struct weft_tag {
 	struct weft_tag_source *source;
-	/* messages in `open` that wait until they are in sequence */
+	/* number of messages in `open` that wait until they are in sequence */
 	uint32_t ahead;
-	bool draining;                   /* in the worker's list */
-	struct weft_table open;          /* incomplete or AHEAD messages */
+	bool draining;                   /* in the worker's list `drain` */
+	struct weft_table open;          /* by sequence: incomplete or AHEAD messages */
 	struct weft_requests active;     /* matched receives with incomplete messages */
 	struct weft_message_list probed; /* complete messages that a probe took */
 	TAILQ_ENTRY(weft_tag) drain_link;
@@ -58,7 +58,7 @@ struct weft_tag_recv {
 	struct weft_match_recv match;
 	union {
 		struct weft_msg_ep *named; /* POSTED: the endpoint whose failure ends it, or NULL */
-		/* in pieces: the message, which later pieces find by sequence */
+		/* not POSTED, in pieces: the message, which later pieces find by sequence */
 		struct weft_message *msg;
 	};
 };

@@ -12,9 +12,9 @@
 #include "tag/unexpected.h"
 
 /*
- * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share
- * a slot; the steps are small enough for this bound. malloc() would need hardly more memory, but
- * more time when 10^5 envelopes are allocated and freed.
+ * A message of n bytes may cost n * 1.1 + 256 bytes. A struct weft_message and a payload of up to
+ * the last size share a slot; the steps are small enough for this bound. malloc() would need hardly
+ * more memory, but more time when 10^5 messages are allocated and freed.
  */
 static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 40, 80, 120, 160, 208, 256};
 
@@ -126,7 +126,7 @@ static uint64_t message_cost(const struct weft_message *msg)
 	return slot_size(msg->slot) + 64 + (keys ? sizeof(struct weft_rndv_offer) : 0);
 }
 
-/* A message that no receive matches yet may be stored beyond its peer's credit. */
+/* A short or announced message that no receive matches yet: free its credit if memory permits. */
 static void tag_spill(struct weft_message *msg)
 {
 	if (((msg->flags & WEFT_MSG_RTS) || msg->total <= WEFT_EAGER_FREE) &&
@@ -202,7 +202,7 @@ void weft_rx_unhash(struct weft_message *msg)
 	msg->flags &= ~WEFT_MSG_HASHED;
 }
 
-/* Insert a complete, probed message into the list of its endpoint, or if gone of the worker. */
+/* Insert a probed message into the list of its endpoint, or of the worker if that is gone. */
 static void hold_probed(struct weft_message *msg)
 {
 	LIST_INSERT_HEAD(msg->me ? &msg->me->tag->probed : &msg->tw->probed, msg, link);
@@ -228,10 +228,6 @@ void weft_rx_free(struct weft_message *msg)
 		tag_credit_left(msg, false);
 	weft_message_free(msg);
 }
-
-/* ------------------------------------------------------------------ messages and receives */
-
-/* Receives and the messages that they match, until the completion or an early end of both. */
 
 /* ------------------------------------------------------------------ receives */
 
@@ -333,10 +329,10 @@ void weft_rx_drop(struct weft_message *msg)
 		weft_rx_free(msg);
 		return;
 	}
-	/* The rest must be consumed: bind it to a receive that stores nothing. */
+	/* Later pieces must be consumed: bind the message to a receive that stores nothing. */
 	sink = weft_request_alloc(msg->tw->mw, &weft_tag_recv_ops, NULL, false);
 	if (!sink)
-		return; /* it stays with its endpoint until that ends */
+		return; /* the message stays until its endpoint ends */
 	sink->dt = (struct weft_dt){.length = msg->total};
 	sink->flags |= WEFT_REQ_UNPACKERR;
 	weft_rx_bind(msg, sink, false);
@@ -354,7 +350,7 @@ void weft_rx_over(struct weft_message *msg)
 		return;
 	}
 	if (msg->flags & WEFT_MSG_AHEAD)
-		return; /* it stays in the table: weft_rx_drain() finds it by its number */
+		return; /* weft_rx_drain() finds the message in the table by its sequence number */
 	weft_rx_unhash(msg);
 	if (msg->flags & WEFT_MSG_PROBED)
 		hold_probed(msg);
@@ -401,14 +397,15 @@ void weft_rx_queue(struct weft_message *msg)
 
 /*
  * The source of messages is a worker, identified by its id, whatever endpoints lead to it. So the
- * user can receive messages of a peer by its address after its connection has closed, and can post
- * such a receive without a connection.
+ * user can receive messages of a peer by the worker's id after the connection has closed, and can
+ * post such a receive without a connection.
  *
- * A source without endpoints stays while it has messages or receives. Whether it has any is checked
- * when the table has twice the entries that the last check left, so that messages need no counter.
+ * A source without endpoints stays while it has messages or receives. So that messages need no
+ * counter, all sources are checked only when one is added and the table has twice the entries that
+ * the last check left.
  */
 
-#define SWEEP_LEAST 16u /* with fewer sources, unused ones are not searched */
+#define SWEEP_LEAST 16u /* with fewer sources, sources_sweep() does not run */
 
 static void source_drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
@@ -498,7 +495,7 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw)
 
 /* ------------------------------------------------------------------ closed by the user */
 
-/* weft_rx_refuse() for a message that a probe took: its handle returns the error to the user. */
+/* weft_rx_refuse() for a message that a probe took: a receive by its handle gets the error. */
 static void refuse_probed(struct weft_message *msg)
 {
 	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)
@@ -556,7 +553,7 @@ static void fail_active(struct weft_msg_ep *me, int status)
 	}
 }
 
-/* A message that will not be complete. With a handle from a probe it stays, as an error. */
+/* End a message with an error. If a probe took it, it stays until the user receives or drops it. */
 static void fail_message(struct weft_message *msg, int status)
 {
 	if (msg->flags & WEFT_MSG_QUEUED)
@@ -576,8 +573,8 @@ static void fail_message(struct weft_message *msg, int status)
 }
 
 /*
- * End complete synchronous messages that no receive has matched: their senders have been notified,
- * or know it from the failed endpoint.
+ * End complete synchronous messages that no receive has matched. Their senders have been notified,
+ * or their endpoints fail, too.
  */
 static void fail_synchronous(struct weft_msg_ep *me, int status)
 {

@@ -25,16 +25,16 @@ struct weft_tag_worker;
 #define WEFT_MSG_SYNC (1u << 4)   /**< the sender waits for SYNC_ACK */
 #define WEFT_MSG_RTS (1u << 5)    /**< the data is still at the sender */
 #define WEFT_MSG_ACKED (1u << 7)  /**< SYNC_ACK has been sent */
-#define WEFT_MSG_HELD \
-	(1u << 6) /**< probed and complete: in a list of its endpoint, or of the worker */
+/** probed and complete: in the list `probed` of its endpoint, or of the worker */
+#define WEFT_MSG_HELD (1u << 6)
 
 #define WEFT_MSG_IMM (1u << 8)      /**< it has immediate data */
 #define WEFT_MSG_BOUND (1u << 9)    /**< a receive has it, with its channels and immediate data */
-#define WEFT_MSG_SPILLED (1u << 10) /**< its credit is free; its bytes count in WEFT_UNEXP_MEMORY */
+#define WEFT_MSG_SPILLED (1u << 10) /**< credit is free, memory counts in WEFT_UNEXP_MEMORY */
 
 /**
- * A message between its first piece and its end. A message of one piece for which a receive was
- * posted never gets one. This is also the `struct weft_message` of a matched probe.
+ * A message between its first piece and its end. A message of one piece that finds a receive on
+ * arrival has none. This is also the `struct weft_message` of a matched probe.
  */
 struct weft_message {
 	struct weft_match_msg match; /* tag, source */
@@ -76,7 +76,7 @@ static inline uint64_t weft_message_source_id(const struct weft_message *msg)
 	return msg->me ? msg->me->ep->remote_id : msg->source_id;
 }
 
-/** The endpoint of a message is freed: no reply can be sent any more. */
+/** The endpoint of a message is freed, or has failed: no reply can be sent any more. */
 static inline void weft_message_orphan(struct weft_message *msg)
 {
 	msg->source_id = weft_message_source_id(msg);
@@ -98,7 +98,7 @@ struct weft_message_pool {
 	uint64_t bytes; /* payload stored now */
 	uint64_t bytes_peak;
 	uint64_t num;        /* messages stored now, including those without payload */
-	uint64_t slot_bytes; /* memory in chunks */
+	uint64_t slot_bytes; /* bytes of all chunks */
 };
 
 /** Channels and immediate data of a message, for the user. */
@@ -135,13 +135,13 @@ void weft_message_pool_fini(struct weft_message_pool *pool);
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq);
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg, uint32_t seq);
 void weft_rx_unhash(struct weft_message *msg);
-/** Remove the message from all lists of the endpoint, and free it. */
+/** Free a message that is not in the unexpected lists, and remove it from all others. */
 void weft_rx_free(struct weft_message *msg);
 /** Notify the sender of a synchronous message, once, of the match, or of the error. */
 void weft_rx_ack(struct weft_message *msg, int status);
 /**
  * The posted receive that matches a message with @p tag from this endpoint, removed; or NULL.
- * @param x  NULL = it has no EXT
+ * @param x  NULL = the message has no EXT
  */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
 /**
@@ -158,7 +158,7 @@ void weft_rx_refuse(struct weft_message *msg);
 /**
  * A receive gets a message, which is removed from the unexpected lists already. Bytes received so
  * far are copied; later ones go directly to the buffer. The request completes when all have come.
- * @p now: see weft_recv_done().
+ * For an RTS, weft_rndv_fetch() begins. @p now: see weft_recv_done().
  */
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
 /**
