@@ -208,8 +208,8 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 }
 
 /*
- * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all initiators use one device
- * of the target, that with the lowest domain number in the key, whichever lanes they have. An
+ * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all initiators use the one
+ * device of the target with the lowest domain number in the key, whichever lanes they have. An
  * initiator without a lane to that device gets an error.
  */
 static uint32_t atomic_lanes(const struct weft_request *req)

@@ -71,16 +71,16 @@ struct weft_req_rma {
 	 * array: bytes that have come, or were refused.
 	 */
 	uint64_t count;
-	uint32_t epoch;             /* worker fences before it */
-	uint16_t lanes;             /* native: mask of the lanes that can execute it */
+	uint32_t epoch;             /* number of worker fences before the operation */
+	uint16_t lanes;             /* native: mask of the lanes that can execute pieces */
 	uint16_t pieces;            /* outstanding pieces, counted in weft_rma.open */
 	uint8_t kind;               /* enum weft_rma_kind */
 	bool fence;                 /* the first after weft_ep_fence(): waits until quiet */
 	bool delivered;             /* WEFT_OP_F_DELIVERED */
 	bool native;                /* executed by native lanes */
-	bool again;                 /* a lane died with a part of it: execute all of it again */
+	bool again;                 /* a lane died with a piece: execute the operation again */
 	uint8_t op, width;          /* atomic: operation; bytes of an element */
-	uint8_t type;               /* element type of an atomic on an array; 0 = a single one */
+	uint8_t type;               /* element type of an atomic on an array; 0 = no array */
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: ranges that have come */
@@ -190,11 +190,11 @@ struct weft_rma {
 	uint32_t num_errors;
 	uint32_t running;       /* operations that have started and are not over */
 	uint32_t open;          /* outstanding pieces, at most WEFT_RMA_OPEN */
-	uint32_t gets;          /* those of gets, which WEFT_RMA_MAX_GETS limits, too */
+	uint32_t gets;          /* outstanding pieces of gets by messages, part of `open` */
 	uint32_t epoch;         /* number of worker fences before the running operations */
 	bool odd;               /* the half to which sent messages are added */
 	bool flush_outstanding; /* an RMA_FLUSH for the other half is outstanding */
-	bool flush_answered;    /* its reply has come, perhaps not all NAKs before it */
+	bool flush_answered;    /* the reply to that has come, perhaps not all NAKs */
 	bool flush_due;         /* no lane had room for an RMA_FLUSH */
 	bool fence;             /* the next operation waits for all before it */
 	bool warned;
@@ -203,7 +203,7 @@ struct weft_rma {
 	LIST_ENTRY(weft_rma) used_link;
 	bool gets_wait;               /* waits for room to request more pieces */
 	bool gets_listed;             /* in the worker's list gets_waiting */
-	struct weft_share_user share; /* its part of the worker's `gets` */
+	struct weft_share_user share; /* the endpoint's part of weft_rma_worker.gets */
 	TAILQ_ENTRY(weft_rma) gets_link;
 	/*
 	 * Puts that notify. note_mark: value of `sent` when `notes` last became 0; notes: number
@@ -282,7 +282,7 @@ extern const struct weft_proto weft_proto_amo_am;
 
 /** Create the endpoint's state if there is none. @return false: no memory, the endpoint fails */
 bool weft_rma_ready(struct weft_msg_ep *me);
-/** The op_sn of the operation whose @p number, the low bits of it, the peer sent back. */
+/** The op_sn of the latest operation with the low bits @p number, which the peer sent back. */
 static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
 {
 	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);
@@ -290,7 +290,7 @@ static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t num
 
 /* ------------------------------------------------------------------ rma/native.c */
 
-/** Can native lanes execute the operation? Registers the buffer if that is worth it. */
+/** Can native lanes execute the operation? Registers the buffer if copies would cost more. */
 bool weft_rma_native_begin(struct weft_request *req);
 /** progress() of the native protocols: hand over to lanes. */
 int weft_rma_native_step(struct weft_request *req);

@@ -239,10 +239,10 @@ enum { WEFT_RNDV_IS_SHORT, WEFT_RNDV_IS_LONG, WEFT_RNDV_SIZES };
 /** A local port over which data comes. */
 struct weft_rndv_port {
 	struct weft_pull_port pull;
-	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< queues of endpoints that wait for it */
+	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< queues of endpoints that wait for the port */
 	uint32_t waiting;                        /**< number of endpoints in `line` */
 	uint32_t turns; /**< number of turns given to endpoints in `line` */
-	/** requests outstanding over it, roughly in order; without late ones */
+	/** requests outstanding over the port, roughly by age, without late ones */
 	struct weft_pull_ranges ranges;
 };
 
@@ -257,7 +257,7 @@ struct weft_rndv {
 	struct weft_requests active; /**< receives whose fetch is not over */
 	/** fetches with bytes left to request: short ones, and long ones (WEFT_RNDV_SHORT) */
 	struct weft_fetches fetches[WEFT_RNDV_SIZES];
-	uint64_t unrequested;         /**< bytes left to request */
+	uint64_t unrequested;         /**< bytes left to request, of all fetches */
 	struct weft_share_user pulls; /**< bytes requested that have not come */
 	uint32_t turns;               /**< pieces requested so far */
 	/**
@@ -268,7 +268,7 @@ struct weft_rndv {
 	TAILQ_ENTRY(weft_rndv) fetching_link;
 	struct weft_rndv_port *line; /**< with WEFT_FETCHING_LINE: the port in whose queue it is */
 	uint8_t line_size;           /**< which queue of `line`: WEFT_RNDV_IS_SHORT, _LONG */
-	struct weft_rndv_port *turn; /**< the port that lets it request one piece now, or NULL */
+	struct weft_rndv_port *turn; /**< the port that lets the endpoint request one piece now */
 };
 
 /** @return me->rndv, which is made if it does not exist; NULL = no memory */
@@ -278,10 +278,10 @@ struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me);
 struct weft_rndv_worker {
 	struct weft_rndvs fetching;       /**< endpoints that may request more */
 	struct weft_rndvs fetching_later; /**< endpoints that wait for the worker's limit */
-	uint32_t waiting;                 /**< endpoints in the queues of ports */
+	uint32_t waiting;                 /**< number of endpoints in the queues of ports */
 	/** number of times that an endpoint was put into a port's queue */
 	uint64_t waits;
-	uint64_t lates;                               /**< requests that were found late */
+	uint64_t lates; /**< number of requests that were found late */
 	struct weft_rndv_port ports[WEFT_MAX_IFACES]; /**< by index of worker->ifaces */
 	struct weft_share pulls;                      /**< bytes requested that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
@@ -304,7 +304,7 @@ struct weft_pull_range {
 	struct weft_lane_comp comp;  /**< of a native read */
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
-	uint64_t left;  /**< bytes of it that have not come */
+	uint64_t left;  /**< bytes of the range that have not come */
 	uint64_t given; /**< time of the request, ns */
 	uint8_t lane;
 	bool native; /**< a native read; else a PULL */

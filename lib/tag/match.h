@@ -120,8 +120,8 @@ struct weft_match_mask {
 
 /** A mask in use. An arriving message is compared with this before the table is searched. */
 struct weft_match_used {
-	uint64_t agreed; /**< bits of the tag in which all its receives agree */
-	uint64_t value;  /**< and the values of these bits */
+	uint64_t agreed; /**< bits of the tag in which all receives with the mask agree */
+	uint64_t value;  /**< a tag with their values of these bits */
 	struct weft_match_mask *mask;
 };
 
@@ -140,7 +140,7 @@ SLIST_HEAD(weft_match_same, weft_match_mask);
 struct weft_match_index {
 	struct weft_match_nodes *table; /**< NULL = the entry is free */
 	uint64_t mask;
-	uint64_t used; /**< number of the search that used it last */
+	uint64_t used; /**< weft_match.searches at its last use */
 	size_t num;
 	unsigned int bits;
 	bool sourced;

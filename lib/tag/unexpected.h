@@ -28,8 +28,8 @@ struct weft_tag_worker;
 /** probed and complete: in the list `probed` of its endpoint, or of the worker */
 #define WEFT_MSG_HELD (1u << 6)
 
-#define WEFT_MSG_IMM (1u << 8)      /**< it has immediate data */
-#define WEFT_MSG_BOUND (1u << 9)    /**< a receive has it, with its channels and immediate data */
+#define WEFT_MSG_IMM (1u << 8)      /**< the message has immediate data */
+#define WEFT_MSG_BOUND (1u << 9)    /**< `recv` is set; channels and immediate data are in it */
 #define WEFT_MSG_SPILLED (1u << 10) /**< credit is free, memory counts in WEFT_UNEXP_MEMORY */
 
 /**
@@ -93,9 +93,9 @@ static inline bool weft_message_complete(const struct weft_message *msg)
 
 /** Memory of messages: slots of a few sizes from large chunks; longer payloads are malloc()ed. */
 struct weft_message_pool {
-	struct weft_message *free[WEFT_MSG_SLOTS]; /* by link.le_next */
+	struct weft_message *free[WEFT_MSG_SLOTS]; /* free slots, by link.le_next */
 	void *chunks;
-	uint64_t bytes; /* payload stored now */
+	uint64_t bytes; /* bytes of payload stored now */
 	uint64_t bytes_peak;
 	uint64_t num;        /* messages stored now, including those without payload */
 	uint64_t slot_bytes; /* bytes of all chunks */
