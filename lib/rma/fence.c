@@ -200,7 +200,7 @@ static uint32_t epoch_of(const struct weft_rma *rma)
 	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;
 }
 
-/* The oldest epoch in progress. Endpoints without operations are removed from the list. */
+/* The oldest epoch of any operation, or fence_sn. Endpoints without operations leave the list. */
 static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = mw->rma->fence_sn;
@@ -227,7 +227,7 @@ static void want_all(struct weft_rma *rma)
 		weft_rma_want(rma->me, rma->sent);
 }
 
-/* Pass the fences of the worker before which no operation is left. */
+/* Pass the fences before which no operation is left. Count the endpoints that hold the next one. */
 static void pass_fences(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = oldest_epoch(mw);
@@ -248,7 +248,7 @@ static void pass_fences(struct weft_msg_worker *mw)
 	}
 }
 
-/* An operation of the endpoint is over, or the endpoint has failed: fences may wait for it. */
+/* An operation of the endpoint is over, or the endpoint has failed: pass fences that waited. */
 static void fence_moved(struct weft_rma *rma)
 {
 	struct weft_msg_worker *mw = rma->me->mw;
@@ -342,7 +342,7 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn)
 			status = e.status;
 		if (e.last < op_sn)
 			continue;
-		/* The rest of its range may contain the failed operation, too. */
+		/* The rest of the error's range may contain the failed operation, too. */
 		if (e.first < op_sn)
 			e.first = op_sn;
 		rma->error[left++] = e;
@@ -543,9 +543,9 @@ struct note {
 	struct weft_table_node by_number;
 	struct weft_ext ext;
 	uint64_t key;
-	uint64_t offset; /* lowest offset of its messages so far */
+	uint64_t offset; /* in the memory; the lowest of the put's messages so far */
 	uint64_t total, came;
-	bool ended;  /* total is the number of bytes sent */
+	bool ended;  /* the message with WEFT_EXT_F_END has come: total is what was sent */
 	bool failed; /* no notification follows */
 };
 

@@ -366,7 +366,7 @@ int weft_rma_reset(struct weft_request *req)
 	    req->status != WEFT_INPROGRESS)
 		return 1;
 	req->me->rma->running--; /* op_begin() counts it again */
-	weft_rma_local_put(req); /* and registers it again, if other lanes need it */
+	weft_rma_local_put(req); /* choose_way() registers the buffer again if lanes need it */
 	return 0;
 }
 

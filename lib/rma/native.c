@@ -55,7 +55,7 @@ static bool covers_all(const struct weft_mem *mem, const struct weft_dt *dt)
 	return true;
 }
 
-/* Does registering, once or for every use, cost less than the copies at both ends? */
+/* Does the cache keep a registration, or does one cost less than the copies at both ends? */
 static bool is_worth_it(const struct weft_request *req, uint32_t lanes)
 {
 	const struct weft_lane_attr *attr =
@@ -126,7 +126,7 @@ static int register_it(struct weft_request *req, unsigned int access)
 	return rc;
 }
 
-/* Is the buffer registered for one of @p lanes, by the user or now? */
+/* Is the buffer registered, by the user or now? @p lanes: those with a key of the peer's memory */
 static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 {
 	unsigned int access =
@@ -135,7 +135,7 @@ static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 
 	if (req->length == 0 || !lanes)
 		return false;
-	/* A registration that does not cover the buffer is the caller's error: no lane gets it. */
+	/* If the user's registration does not cover the buffer, the operation is not native. */
 	if (mem)
 		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
 	if (!is_worth_it(req, lanes))
@@ -230,7 +230,7 @@ static uint32_t atomic_lanes(const struct weft_request *req)
 	return lanes;
 }
 
-/* Lanes that can access the peer's memory. */
+/* Mask of the lanes that can access the peer's memory for the operation. */
 static uint32_t remote_lanes(const struct weft_request *req)
 {
 	switch (weft_rma_req(req)->kind) {
@@ -243,7 +243,7 @@ static uint32_t remote_lanes(const struct weft_request *req)
 	}
 }
 
-/* Lanes that can access the peer's memory and the local buffer. */
+/* Mask of the lanes that can access the peer's memory and the local buffer. */
 static uint32_t native_lanes(const struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);

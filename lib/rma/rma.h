@@ -54,7 +54,7 @@ enum weft_rma_kind {
 	WEFT_RMA_SMALL,  /**< a reply without payload, for which no lane had room */
 };
 
-/** Pieces of up to WEFT_RMA_CHUNK bytes for which an endpoint waits: of gets, fetching atomics. */
+/** Most pieces, of WEFT_RMA_CHUNK bytes or less, of gets and fetching atomics of an endpoint. */
 #define WEFT_RMA_OPEN 64
 #define WEFT_RMA_CHUNK (64u << 10)
 

@@ -133,7 +133,7 @@ static void send_answer(struct weft_msg_ep *me, uint8_t id, const void *data, si
 
 /*
  * Send a NAK now or as soon as there is room. @param flags  0: for an operation with a reply; or
- * WEFT_WIRE_RMA_COUNTED and its half
+ * WEFT_WIRE_RMA_COUNTED and the half of the refused message
  */
 static void rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length,
 		       int status, unsigned int flags)

@@ -270,7 +270,7 @@ static int rndv_begin_get(struct weft_request *req)
 }
 
 /*
- * The reset() of these protocols. @return 0: nothing has been requested yet, so the fetch chooses
+ * reset() of data/pull. @return 0: nothing has been requested yet, so the fetch chooses
  * its protocol again; 1: it continues
  */
 static int rndv_reset_pull(struct weft_request *req)
@@ -284,7 +284,7 @@ static int rndv_reset_pull(struct weft_request *req)
 	return 0;
 }
 
-/* As rndv_reset_pull(). After the first request, new lanes with a key in the offer read, too. */
+/* reset() of data/get. After the first request, new lanes with a key in the offer read, too. */
 static int rndv_reset_get(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -386,7 +386,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 
 /* ------------------------------------------------------------------ what comes */
 
-/* @return NULL: @p ref is to no fetch of this endpoint, which is counted */
+/* @return NULL: no fetch of this endpoint has this reference; that is counted */
 static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
@@ -416,7 +416,7 @@ void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, co
 	weft_recv_place(f->req, off, payload, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	rndv_fetch_progress(f);
-	/* Otherwise weft_msg_progress() requests more, once per progress call. */
+	/* A complete PULL has made room. Else weft_msg_progress() requests more, once per call. */
 	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))
 		weft_rndv_pump(me->mw);
 }

@@ -499,7 +499,7 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 	update_limit(me);
 	if (!me->rndv)
 		return;
-	/* The port that it waits for may be gone. */
+	/* The port for which the endpoint waits may be gone. */
 	if (me->rndv->fetching == WEFT_FETCHING_LINE)
 		weft_rndv_unwant(me->rndv);
 	weft_rndv_want(me->rndv);

@@ -291,7 +291,7 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_
 	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
 	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
 	p->rtt = rtt_ns;
-	/* The first round trip, or one that is less than half of before: the slack begins again. */
+	/* The first round trip, or one of less than half of the least before: the slack begins again. */
 	if (much)
 		set_slack(p, WEFT_PULL_SLACK_FIRST + rtt_ns / 2);
 	else
@@ -349,7 +349,7 @@ static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 			  rate < p->rate / 2 ? 2ull * p->slack : (uint64_t)p->slack + p->slack / 4);
 	} else if (rate > p->rate / 32 * (is_long(p) ? 29 : 30)) {
 		/*
-		 * Below this, down to 28/32, the slack stays. Headers take a twelfth of a frame of
+		 * From 28/32 up to this rate the slack stays. Headers take a twelfth of a frame of
 		 * 1500 bytes, so such a rate may be all that the port carries.
 		 */
 		set_slack(p, p->slack - p->slack / 8);
@@ -366,8 +366,8 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	if (ns < WEFT_PULL_SPAN || ns < span)
 		return;
 	/*
-	 * Over two spans: bytes that a descheduled receiver finds in its ring did not arrive in the
-	 * short time in which it polls them.
+	 * The rate is that of two spans, because bytes that a descheduled receiver finds in its
+	 * ring did not arrive in the short time in which it polls them.
 	 */
 	rate = (double)(p->came + p->before_came) * 1e9 / (double)(ns + p->before_ns);
 	if (p->before_ns != 0 && rate_measured(p, rate) > p->rate) {

@@ -3,9 +3,9 @@
  * Rendezvous, the sender's half: it offers its data, and sends the requested bytes from the user's
  * memory, until ATS.
  *
- * The peer may refer to a request of its own endpoint that waits for it, by index and generation,
- * and to bytes inside that message. Anything else is dropped and counted, also after the request
- * has ended. The pulls that wait for their lanes are bounded: a peer with more than
+ * The peer may refer, by index and generation, to a request of the endpoint to it that waits for a
+ * reply, and to bytes inside that message. Anything else is dropped and counted, also after the
+ * request has ended. The pulls that wait for their lanes are bounded: a peer with more than
  * WEFT_RNDV_PULLS_MAX violates the protocol, and its endpoint fails.
  */
 
@@ -398,7 +398,7 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	return (ssize_t)iov.iov_len;
 }
 
-/* The receiver's keys for lanes with native writes, if our memory can be registered. */
+/* Store the receiver's keys for lanes with native writes, if our memory can be registered. */
 static void read_put_keys(struct weft_request *req, const void *records, size_t length)
 {
 	struct weft_rndv_offer keys = {.lanes = 0};

@@ -423,7 +423,7 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
 	struct weft_match_recv *r;
 	struct weft_match_msg *msg;
 
-	/* Equal keys are in one old bucket, in order, and are appended in that order. */
+	/* Equal keys are in one old bucket, in order: their receives are appended in that order. */
 	set_tables(m, mem, bits);
 	for (size_t i = 0; i < n; i++) {
 		while ((r = TAILQ_FIRST(&old[i]))) {

@@ -300,7 +300,7 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a,
 		return;
 	}
 	msg->error = (int16_t)status;
-	/* The message holds its credit until a receive has got the error. */
+	/* A message without a receive holds its credit until a receive has got the error. */
 	if (msg->flags & WEFT_MSG_BOUND) {
 		msg->recv->status = status;
 	} else {

@@ -573,8 +573,8 @@ static void fail_message(struct weft_message *msg, int status)
 }
 
 /*
- * End complete synchronous messages that no receive has matched. Their senders have been notified,
- * or their endpoints fail, too.
+ * End complete synchronous messages that no receive has matched. The senders have been notified, or
+ * their own endpoints fail, too.
  */
 static void fail_synchronous(struct weft_msg_ep *me, int status)
 {
