@@ -31,7 +31,7 @@ void weft_rma_check(struct weft_request *req);
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
-/** Begin a native operation without pieces in flight again, perhaps by another protocol. */
+/** Begin again a native operation that has no pieces in flight, perhaps by another protocol. */
 void weft_rma_restart(struct weft_request *req);
 /** reset() of the protocols of RMA: 0 if no lane has got a part of the operation yet. */
 int weft_rma_reset(struct weft_request *req);

@@ -313,8 +313,8 @@ struct weft_pull_range {
 
 /** Receiver: a message whose data is being transferred. */
 struct weft_fetch {
-	TAILQ_ENTRY(weft_fetch)
-	link; /**< in me->rndv->fetches, while bytes are left to request */
+	/** in me->rndv->fetches[], while bytes are left to request */
+	TAILQ_ENTRY(weft_fetch) link;
 	struct weft_request *req;
 	struct weft_msg_ep *me;
 	struct weft_ivals got;

@@ -54,13 +54,13 @@ static inline uint64_t weft_match_chan_key(uint16_t channel)
 /** A posted receive. The owner fills tag, mask, source, channel and from. */
 struct weft_match_recv {
 	uint64_t tag, mask;
-	struct weft_match_source *source; /**< NULL = any */
+	struct weft_match_source *source; /**< NULL = any source */
 	uint16_t channel;
 	uint32_t from;  /**< 1 + channel of the source; 0 = any channel */
 	uint64_t order; /**< posting order */
-	/** its mask, while posted; NULL = the full mask */
+	/** entry of the receive's mask, while posted; NULL = the full mask */
 	struct weft_match_mask *kind;
-	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket */
+	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket of weft_match.recv_table */
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< in all receives that name this source */
 };
 
@@ -76,7 +76,7 @@ struct weft_match_msg {
 	TAILQ_ENTRY(weft_match_msg) pair_link; /**< in a bucket by tag and source */
 	TAILQ_ENTRY(weft_match_msg) arrival_link;
 	TAILQ_ENTRY(weft_match_msg) source_link;
-	struct weft_match_node *nodes; /**< its entries in indexes; NULL = none */
+	struct weft_match_node *nodes; /**< entries of the message in indexes; NULL = none */
 };
 
 TAILQ_HEAD(weft_match_msgs, weft_match_msg);
@@ -99,7 +99,7 @@ struct weft_match_source {
  * probe, which would compare each message again that does not match.
  */
 struct weft_match_seen {
-	const struct weft_match_source *source; /**< searched for; NULL = any */
+	const struct weft_match_source *source; /**< source of the search; NULL = any */
 	struct weft_match_chan chan;
 	uint64_t tag, mask;
 	/** no message up to this one, in arrival order, matches; NULL = the entry is free */
@@ -112,10 +112,10 @@ struct weft_match_seen {
 struct weft_match_mask {
 	uint64_t mask;
 	uint64_t key;                      /**< part of hash keys; differs from mask to mask */
-	size_t num;                        /**< number of its receives; 0 = it is idle */
-	uint32_t at;                       /**< its index in weft_match.used, unless it is idle */
+	size_t num;                        /**< number of receives with the mask; 0 = idle */
+	uint32_t at;                       /**< index of the mask in weft_match.used, unless idle */
 	SLIST_ENTRY(weft_match_mask) same; /**< in the table of masks */
-	TAILQ_ENTRY(weft_match_mask) idle_link; /**< the one idle for longest comes first */
+	TAILQ_ENTRY(weft_match_mask) idle_link; /**< the mask idle for longest comes first */
 };
 
 /** A mask in use. An arriving message is compared with this before the table is searched. */
@@ -147,22 +147,22 @@ struct weft_match_index {
 };
 
 struct weft_match {
-	struct weft_match_recvs *recv_table; /**< by (mask, tag under it, source or none) */
+	struct weft_match_recvs *recv_table; /**< by mask, tag under the mask, source, channels */
 	struct weft_match_msgs *tag_table;
 	struct weft_match_msgs *pair_table;
 	uint64_t multiplier; /**< odd and secret */
 	unsigned int bits;   /**< each table has 2^bits buckets */
 	uint64_t order;      /**< order of the next receive to be posted */
 	uint64_t next_key;
-	size_t num_exact;           /**< full-mask receives without a source */
-	size_t num_wild;            /**< other receives without a source */
-	size_t num_recvs, num_msgs; /**< all posted receives; all messages */
+	size_t num_exact;           /**< number of full-mask receives without a source */
+	size_t num_wild;            /**< number of other receives without a source */
+	size_t num_recvs, num_msgs; /**< number of all posted receives; of all messages */
 	/** number of receives, and of messages, above which the tables should grow */
 	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
-	uint64_t looks;     /**< receives with wildcards that messages were compared with */
-	uint64_t msg_looks; /**< messages that searches with wildcards were compared with */
-	uint32_t num_seen;  /**< entries of seen[] in use */
+	uint64_t looks;              /**< comparisons of messages with wildcard receives */
+	uint64_t msg_looks;          /**< comparisons of wildcard searches with messages */
+	uint32_t num_seen;           /**< entries of seen[] in use */
 	uint32_t next_seen; /**< modulo WEFT_MATCH_SEEN: entry of seen[] that is replaced next */
 	struct weft_match_seen seen[WEFT_MATCH_SEEN];
 	uint64_t searches; /**< number of searches with wildcards */
@@ -170,11 +170,11 @@ struct weft_match {
 	struct weft_match_index index[WEFT_MATCH_INDEXES];
 	size_t any;                        /**< bucket at which weft_match_any_recv() continues */
 	struct weft_match_used *used;      /**< one for each mask with receives, without gaps */
-	struct weft_match_mask *last_mask; /**< of the wildcard receive posted last, or NULL */
+	struct weft_match_mask *last_mask; /**< mask of the wildcard receive posted last, or NULL */
 	struct weft_match_same *mask_table;
 	TAILQ_HEAD(, weft_match_mask) idle;
-	uint32_t num_used;  /**< masks with receives */
-	uint32_t num_masks; /**< masks in the table: num_used and idle ones */
+	uint32_t num_used;  /**< number of masks with receives */
+	uint32_t num_masks; /**< number of masks in the table: num_used and num_idle */
 	uint32_t num_idle;
 	/** the table of masks has 2^bits buckets, `used` the same number of entries */
 	unsigned int mask_bits;
@@ -272,7 +272,7 @@ static inline struct weft_match_msg *weft_match_find(struct weft_match *m,
  */
 int weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 
-/** As weft_match_post(), for the full mask and @p key of the bucket; no source is named. */
+/** As weft_match_post() for a receive with the full mask and no source, in the bucket of @p key. */
 static inline void weft_match_post_exact(struct weft_match *m, struct weft_match_recv *r,
 					 uint64_t key)
 {

@@ -34,7 +34,7 @@ struct weft_tag_worker {
 	struct weft_message_pool messages;
 	/* complete messages that a probe took; they have no endpoint any more */
 	struct weft_message_list probed;
-	struct weft_table sources;     /* by id */
+	struct weft_table sources;     /* by id of the sending worker */
 	struct weft_tag_source *found; /* the source found last, or NULL */
 	uint32_t sources_kept;         /* number of sources after the last sweep */
 	uint64_t seed; /* random: makes collisions in the tables by sequence unpredictable */
@@ -57,7 +57,8 @@ struct weft_tag {
 struct weft_tag_recv {
 	struct weft_match_recv match;
 	union {
-		struct weft_msg_ep *named; /* POSTED: the endpoint whose failure ends it, or NULL */
+		/* POSTED: the endpoint whose failure ends the receive, or NULL */
+		struct weft_msg_ep *named;
 		/* not POSTED, in pieces: the message, which later pieces find by sequence */
 		struct weft_message *msg;
 	};

@@ -49,13 +49,13 @@ struct weft_message {
 		uint64_t imm;
 	};
 	uint64_t total;
-	uint8_t *data; /* total bytes; NULL: not stored (BOUND, RTS, or `error` is set) */
+	uint8_t *data; /* `total` bytes; NULL: no payload is stored (BOUND, RTS, or `error`) */
 	union {
 		struct weft_ivals got;
 		struct {
 			struct weft_rndv_offer *keys; /* the offer, if it has keys; else NULL */
 			uint32_t flags;
-			bool withdrawn; /* to be dropped when it is in sequence */
+			bool withdrawn; /* drop the message when it is in sequence */
 		} rts;
 	};
 	union {
@@ -65,7 +65,7 @@ struct weft_message {
 	/* negative status: sender or endpoint has failed, or this end was closed; no more pieces */
 	int16_t error;
 	uint16_t flags;
-	uint8_t slot; /* size class of its memory; a small payload follows */
+	uint8_t slot; /* size class of the message's slot, in which a small payload follows */
 };
 
 LIST_HEAD(weft_message_list, weft_message);
@@ -114,7 +114,7 @@ static inline struct weft_ext weft_message_ext(const struct weft_message *msg)
 	};
 }
 
-/** Free the credit of a message that was stored. */
+/** Free the credit of a stored message, unless its endpoint is gone or it is SPILLED. */
 static inline void weft_credit_give_msg(struct weft_message *msg)
 {
 	if (msg->me && !(msg->flags & WEFT_MSG_SPILLED))
@@ -178,12 +178,12 @@ void weft_rx_take(struct weft_message *msg);
 struct weft_tag_source {
 	struct weft_match_source match;
 	struct weft_table_node by_id;
-	uint32_t eps; /* endpoints to it */
+	uint32_t eps; /* number of endpoints to the worker */
 };
 
-/** @return the worker's source, or NULL: it has none */
+/** @return the source of the worker @p id, or NULL: there is none */
 struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id);
-/** The worker's source, created if there is none. @return NULL = no memory */
+/** The source of the worker @p id, created if there is none. @return NULL = no memory */
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
 /** The source has one endpoint less. It is freed if nothing else uses it. */
 void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s);
