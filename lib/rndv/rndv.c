@@ -291,7 +291,7 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_
 	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
 	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
 	p->rtt = rtt_ns;
-	/* The slack begins again with the first round trip, and when the least one has more than halved. */
+	/* The slack begins again after the first round trip, and after a much smaller least one. */
 	if (much)
 		set_slack(p, WEFT_PULL_SLACK_FIRST + rtt_ns / 2);
 	else
