@@ -98,8 +98,9 @@ static void judge_request(const struct weft_listener *l, const uint8_t *request,
 	}
 	free(sealed);
 	snprintf(answer->why, sizeof(answer->why), "%s",
-		 rc == -EBADMSG ? "it has another job key: give both ends the same WEFT_JOB_KEY"
-				: "its reply cannot be sealed: no memory, or libcrypto fails");
+		 rc == -EBADMSG
+			 ? "it has another job key: give both ends the same WEFT_JOB_KEY"
+			 : "the reply to it cannot be sealed: no memory, or libcrypto fails");
 }
 
 /* Write why a client whose greeting has another version than the listener's is refused. */

@@ -27,10 +27,11 @@ struct survey_hole {
 };
 
 struct survey_port {
-	uint64_t first, last; /**< times of its first and last record; 0 = it has none */
-	uint64_t second;      /**< time of the first record that is later than `first`; 0 = none */
-	uint64_t frames;      /**< unicast Ethernet frames */
-	uint64_t undirected;  /**< unicast Ethernet frames without a direction */
+	uint64_t first;      /**< time of its first record in the file; 0 = it has none */
+	uint64_t last;       /**< latest time of its records; 0 = it has none */
+	uint64_t second;     /**< time of the first record that is later than `first`; 0 = none */
+	uint64_t frames;     /**< unicast Ethernet frames */
+	uint64_t undirected; /**< unicast Ethernet frames without a direction */
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
@@ -38,7 +39,7 @@ struct survey_port {
 };
 
 struct survey_file {
-	uint64_t first, last; /**< times of its first and last record */
+	uint64_t first, last; /**< earliest and latest time of its records */
 	uint64_t end;         /**< the capture ran until then, by its statistics; at least `last` */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
 	uint64_t placed;      /**< lost records that a hole contains */

@@ -323,7 +323,9 @@ static int show(const char *what, struct query_process *list, unsigned int n)
 			snprintf(text, sizeof(text), "/weft/%s,%.16s", what, lanes.text[j]);
 			if (!query(&list[i], text, answer) ||
 			    !query_walk(answer, on_shown, &error)) {
-				cli_error("process %ld does not respond to %s", list[i].pid, text);
+				cli_error("process %ld gave no valid answer to %s: it may hang, or "
+					  "have another version of Weft",
+					  list[i].pid, text);
 				error = true;
 			}
 		}
@@ -367,7 +369,9 @@ static int command(struct query_process *p, const char *path, const char *words)
 		return APP_USAGE;
 	}
 	if (!query(p, text, answer) || !query_walk(answer, on_answer, &sentence)) {
-		cli_error("process %ld does not respond to %s", p->pid, path);
+		cli_error("process %ld gave no valid answer to %s: it may hang, or have another "
+			  "version of Weft",
+			  p->pid, path);
 		return APP_FAIL;
 	}
 	return sentence ? APP_FAIL : APP_OK;

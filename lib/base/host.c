@@ -610,8 +610,8 @@ int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len
 	if (weft_private_folder(path))
 		return 0;
 	snprintf(why, why_len,
-		 "neither /tmp/weft-%u nor %s is a folder of user %u alone: remove the first one, "
-		 "or have its owner remove it",
+		 "neither /tmp/weft-%u nor %s is a folder that user %u owns and no other user can "
+		 "write to: remove the first one, or have its owner remove it",
 		 uid, path, uid);
 	return -EACCES;
 }

@@ -137,8 +137,8 @@ uint32_t weft_netlink_u32(const struct rtattr *a);
 /* ------------------------------------------------------------------ the user's folder */
 
 /*
- * A folder that belongs to one user alone. Processes of the user find each other's sockets and
- * files there, and no other user can put anything into it.
+ * A folder that one user owns and no other user can write to. Processes of the user find each
+ * other's sockets and files there.
  */
 
 /** Bytes of the folder's path, zero byte included. With a socket's name it fits into sun_path. */
@@ -162,12 +162,12 @@ bool weft_private_folder(const char *path);
 bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
 
 /**
- * Make or find the folder of the effective user: /tmp/weft-UID. If it does not belong to the user
- * alone, the folder is /run/user/UID/weft, or /run/weft-0 for root. Only the user or root can write
- * to the parents of these. Processes that see the same /tmp and /run come to the same result.
+ * Make or find the folder of the effective user: /tmp/weft-UID. If weft_private_folder() is false
+ * for it, the folder is /run/user/UID/weft, or /run/weft-0 for root. Only the user or root can
+ * write to the parents of these. Processes that see the same /tmp and /run come to the same result.
  *
  * @param[out] why  on error: the folder, and the remedy
- * @return 0; -EACCES: neither folder belongs to the user alone
+ * @return 0; -EACCES: weft_private_folder() is false for both
  */
 int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len);
 

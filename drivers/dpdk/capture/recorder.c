@@ -179,8 +179,8 @@ int weft_recorder_folder_find(char *path, size_t size)
 		if (weft_user_folder(geteuid(), tmp, path, size))
 			return 0;
 		snprintf(path, size,
-			 "%s/weft-%u is no folder of this user alone: set TMPDIR, or "
-			 "WEFT_RECORDER_FILE",
+			 "%s/weft-%u is no folder that this user owns and no other user can write "
+			 "to: set TMPDIR, or WEFT_RECORDER_FILE",
 			 tmp, (unsigned int)geteuid());
 		return -EACCES;
 	}

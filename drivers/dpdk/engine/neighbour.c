@@ -630,8 +630,9 @@ static bool may_look(struct raw_iface *iface, uint32_t sender)
 }
 
 /*
- * Finds a connection by its ports, since routers may quote no more. If many connections match, the
- * quote of the next frame reaches those that this search does not.
+ * Finds a connection by its ports, since routers may quote no more. The search ends at the first
+ * match, or after LOOKS connections. The connections that it has checked move to the list's end, so
+ * the next quote reaches others.
  */
 static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
 				 const struct rte_udp_hdr *udp)

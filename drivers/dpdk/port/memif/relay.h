@@ -49,7 +49,10 @@ void weft_memif_relay_close(struct weft_memif_relay *r);
 int weft_memif_relay_started(struct weft_memif_relay *r);
 /** The port was stopped: drop the connection. */
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
-/** The ring on which the owner sleeps, as long as the relay lives. NULL = none. Any thread. */
+/**
+ * The ring on which the port's owner sleeps; NULL = none. The ring is the same, and valid, until
+ * weft_memif_relay_close(). Any thread may call this function.
+ */
 struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r);
 /** Has one of the ends closed the connection? Any thread. */
 bool weft_memif_relay_left(const struct weft_memif_relay *r);
