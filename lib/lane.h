@@ -339,11 +339,11 @@ struct weft_lane_ops {
 	ssize_t (*am_bcopy)(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
 			    void *arg);
 	/**
-	 * Send the header, which is copied, and the iov in place. The memory belongs to the lane
-	 * until comp->done(): then the peer has acknowledged the message **and** the hardware has
-	 * released the memory. @p mem is the registration that covers the iov, or NULL. A driver
-	 * may copy bytes that the hardware cannot send in place. @return 0, -EAGAIN, or the lane's
-	 * error
+	 * Send the header, which is copied, and the iov in place. After a result of 0 the memory
+	 * belongs to the lane until comp->done(). Its status 0 means that the peer has acknowledged
+	 * the message **and** the hardware has released the memory. @p mem is the registration that
+	 * covers the iov, or NULL. A driver may copy bytes that the hardware cannot send in place.
+	 * @return 0, -EAGAIN, or the lane's error
 	 */
 	int (*am_zcopy)(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr,
 			size_t hdr_len, const struct iovec *iov, unsigned int iovcnt,
@@ -381,8 +381,9 @@ struct weft_lane_ops {
 	 * Read remote memory into @p iov, which is inside @p mem. With #WEFT_LANE_F_GET_ANY @p iov
 	 * may be any memory, and @p mem may be NULL. Native reads and writes name remote memory by
 	 * the registration's key (weft_lane_driver.mem_key()) and a byte offset from its start, so
-	 * the wire carries no addresses. The memory belongs to the lane until comp->done(), when
-	 * the data is there. The operation is not ordered against others.
+	 * the wire carries no addresses. After a result of 0 the memory belongs to the lane until
+	 * comp->done(). Its status 0 means that the memory has the data. The operation is not
+	 * ordered against others.
 	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
 	 */
 	int (*get_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
@@ -399,7 +400,8 @@ struct weft_lane_ops {
 			 struct weft_lane_comp *comp);
 	/**
 	 * Change 8 bytes of remote memory. Arguments and result are as for get_zcopy(). @p result
-	 * (host order, any memory) has the old value at comp->done(). @p compare: CSWAP only.
+	 * (host order, any memory) has the old value at comp->done() with status 0. @p compare:
+	 * CSWAP only.
 	 */
 	int (*amo64)(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
 		     uint64_t compare, uint64_t *result, uint64_t remote_offset, uint64_t key,

@@ -104,7 +104,11 @@ struct dump_msg {
  */
 bool dump_msg_next(const struct dump_view *view, uint32_t *at, struct dump_msg *msg);
 
-/** Check a message against doc/wire.md. @return NULL = correct, or the error, in static storage */
+/**
+ * Check a message against doc/wire.md. A message that the capture has cut is not checked. Of a
+ * wire-up message in fragments, or of another version, only the head is checked.
+ * @return the error, in static storage; NULL = none was found
+ */
 const char *dump_msg_wrong(const struct dump_msg *msg);
 
 /** Does the header of the record's message differ from that of any other message? */

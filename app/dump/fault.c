@@ -199,7 +199,7 @@ static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 	unsigned int i;
 
 	if (!h->seen || (t->span && t->span[file].ran_until > h->last + GONE_NS))
-		return; /* the capture ran on after the last frame */
+		return; /* the host's capture ran on after its last frame: the host was there */
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
 		if (f->record || !f->in.known || f->in.file != file || !f->out.known)

@@ -248,8 +248,9 @@ static bool next_key(struct key *k)
 }
 
 /*
- * Does the key of the next generation open the frame? As long as no key of this direction has
- * opened a frame, the capture may begin late: then later generations are tried, too.
+ * Does a key of a later generation open the frame? Once a key of this direction has opened a frame,
+ * only the next generation is tried. Before that, the capture may have begun late, so a search
+ * tries the next LATE generations. After SEARCHES searches without success none is tried.
  */
 static bool opens_later(struct dump_keylog *log, struct key *k, const struct sealed *s)
 {

@@ -104,9 +104,10 @@ static int recv_text(int fd, char text[CHECK_TEXT], double until)
 /* ---- probes --------------------------------------------------------------------------------- */
 
 /*
- * UDP datagrams between all interfaces of two hosts. The other end names the addresses to which
- * probes go. So probes to an address are short, and their number is limited, until a probe has come
- * from it: this end cannot be used to flood a third host.
+ * UDP datagrams between all interfaces of two hosts, except pairs to which this end has no route.
+ * The other end names the addresses to which probes go, and this end must not flood a third host.
+ * So this end sends a short probe on each pair every EVERY seconds, for PROBE seconds. Large probes
+ * follow only after a short probe of the other end has arrived on the pair.
  */
 
 struct sockets {

@@ -46,11 +46,15 @@ void query_close(struct query_process *list, unsigned int n);
  */
 bool query(struct query_process *p, const char *command, char answer[QUERY_ANSWER]);
 
-/** A string, or a member: name and text of its value, printable. Array items have the name "". */
+/**
+ * Called with one value of an answer. @param name of the member; "" for an array item, and for a
+ * value that is the whole answer. @param text the value, printable
+ */
 typedef void (*query_value_cb)(const char *name, const char *text, bool is_number, void *arg);
 
 /**
- * Walk over an answer: {"/command": string, array or dictionary of strings and numbers}.
+ * Walk over an answer: {"/command": value}. The value is a string, a number, or an array or
+ * dictionary of these.
  * @return false: it is malformed
  */
 bool query_walk(const char *answer, query_value_cb cb, void *arg);

@@ -405,7 +405,9 @@ static int make_plan(struct options *o)
 	if (p->single)
 		return address_single(o);
 	if (p->prefix && (o->ip + p->ports - 1u) < o->ip) {
-		cli_error("-a: the network has fewer than %u addresses from that one on", p->ports);
+		cli_error("-a: %u ports need an address each, and IPv4 has fewer from this one on: "
+			  "give a lower one",
+			  p->ports);
 		return APP_USAGE;
 	}
 	address_each(o);

@@ -55,7 +55,10 @@ struct weft_tap_target {
 };
 
 struct weft_tap {
-	/* Used by the lane's thread; `target` and `busy` also by others. */
+	/*
+	 * Used by the lane's thread. Other threads use `target` and `busy`, too, and read
+	 * `recorder`, which does not change while the lane is open.
+	 */
 	struct weft_recorder *recorder; /**< NULL = none */
 	/** replaces `recorder` on a lane whose frames have numbers of IPv6 hosts; else NULL */
 	struct weft_recorder *recorder6;

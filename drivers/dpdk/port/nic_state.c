@@ -247,8 +247,8 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 	    !first_match(interface, sizeof(interface), "%s/virtio*/net/*", path))
 		snprintf(interface, sizeof(interface), "none");
 	snprintf(why, why_len,
-		 "%s is still the kernel's (driver %s, interface %s): note its address, take the "
-		 "interface down; %s",
+		 "%s is still the kernel's (driver %s, interface %s): note its IP address, take "
+		 "the interface down; %s",
 		 address, driver, interface, how);
 	return true;
 }
