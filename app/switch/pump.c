@@ -337,14 +337,17 @@ static bool send_farewell(struct sw *s, unsigned int port, const struct sw_farew
 		.head = w->frame, .at = w->frame, .head_len = w->len, .len = w->len};
 	struct sw_route r = sw_from_port(&s->plan, port, w->frame, w->len);
 
-	if (r.uplink && uplink_is_full(&s->uplink, now))
+	/* A farewell is for one peer: copies for all ports would take the time of other users. */
+	if (r.drop == SW_PASS && __builtin_popcountll(r.ports) + r.uplink != 1)
+		r.drop = SW_DROP_KIND;
+	if (r.drop == SW_PASS && r.uplink && uplink_is_full(&s->uplink, now))
 		return false;
 	if (r.drop != SW_PASS) {
 		SW_COUNT(s->lane[port].counters.drop[r.drop], 1);
 	} else if (r.uplink) {
 		SW_COUNT(s->uplink.counters.farewells, 1);
 		to_uplink(&s->uplink, &f);
-	} else if (r.ports) {
+	} else {
 		SW_COUNT(s->lane[__builtin_ctzll(r.ports)].counters.farewells, 1);
 		to_ports(s, r.ports, &f);
 	}

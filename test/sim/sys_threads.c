@@ -104,7 +104,7 @@ struct traffic {
 	struct op *r[NUM], *w[NUM];
 };
 
-/* All receives of a direction have one tag: only the order of messages tells them apart. */
+/* All receives of a direction have one tag: only the order of messages differs. */
 static void begin(struct scene *s, struct scene_ep *e, struct scene_ep *f, struct traffic *m,
 		  uint64_t id)
 {

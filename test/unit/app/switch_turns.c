@@ -382,6 +382,29 @@ static void farewells_of_an_ended_process_are_forwarded(void **state)
 	free(all);
 }
 
+/* Else a process that has ended sends more than its turn allowed. */
+static void a_farewell_is_for_one_peer(void **state)
+{
+	struct sw_farewells *all;
+
+	begin();
+	attach(2, 1002);
+	announce(1);
+	all = farewells_of_1(1);
+	memcpy(all->at[0].frame, sent(1), 60);
+	all->at[0].len = 60;
+	sw_plan_mac(&sw.plan, 1, all->at[0].frame + 6);
+	sw_plan_mac(&sw.plan, 1, all->at[0].frame + 22);
+	sw.handover.farewells = all;
+	end_process(1);
+	round_at(1000000000, 0);
+	assert_int_equal(sw.lane[1].counters.drop[SW_DROP_KIND], 1);
+	assert_int_equal(sw.lane[0].counters.farewells + sw.lane[2].counters.farewells, 0);
+	attach(1, 1001);
+	sw.handover.farewells = NULL;
+	free(all);
+}
+
 static void the_next_process_stops_the_farewells(void **state)
 {
 	struct sw_farewells *all;
@@ -410,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup(a_flood_uses_up_no_farewells_of_others, setup),
 		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
 		cmocka_unit_test_setup(farewells_of_an_ended_process_are_forwarded, setup),
+		cmocka_unit_test_setup(a_farewell_is_for_one_peer, setup),
 		cmocka_unit_test_setup(the_next_process_stops_the_farewells, setup),
 		cmocka_unit_test_setup(the_last_frames_of_a_process_arrive, setup),
 		cmocka_unit_test_setup(a_process_that_ends_with_a_broken_ring_is_dropped, setup),

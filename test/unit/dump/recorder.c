@@ -380,7 +380,7 @@ static void paths_share_a_table(void **state)
 	assert_non_null(series_of(f, false, SLOT, other, 0));
 	dump_file_close(f);
 	weft_tap_close(tap);
-	/* The next lane takes the recorder, and begins anew. */
+	/* The next lane takes the recorder, and begins with no counts. */
 	tap = open_tap();
 	f = read_all();
 	assert_int_equal(f->history.num, 0);
