@@ -662,7 +662,7 @@ struct weft_lane_resource {
 /** Takes a resource from query(), and copies its texts. @return 0 or -ENOMEM */
 typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource *resource);
 
-/** A driver. lib/context.c of the sources has the table of Weft's own drivers. */
+/** A driver. lib/context.c has the table of Weft's own ones. (Paths are those of the sources.) */
 struct weft_lane_driver {
 	const char *name; /**< 1 to 15 lower-case letters, digits, '_', '-' */
 	uint32_t abi;     /**< WEFT_LANE_ABI */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-info asks sockets that may be anybody's, and processes that don't answer. */
+/* weft-info queries sockets of any owner, and processes that send no answer. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,11 +20,15 @@
 #include "info/query.h"
 
 #define SERVERS 4u
+#define CONNECTIONS 8u
 
-/* Says one thing for each that it hears; NULL = nothing any more. */
+/*
+ * Sends one reply for each message it receives; NULL = none from there on. It takes several
+ * connections at once, because a weft-info of another test searches the same folders.
+ */
 struct server {
 	int fd;
-	pthread_t thread;
+	pthread_t threads[CONNECTIONS];
 	char folder[96], path[128];
 	const char *replies[4];
 };
@@ -62,14 +66,16 @@ static void begin(struct server *s, const char *first, const char *second, const
 	s->replies[2] = third;
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(listen(s->fd, 1), 0);
-	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+	assert_int_equal(listen(s->fd, CONNECTIONS), 0);
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		assert_int_equal(pthread_create(&s->threads[i], NULL, serve, s), 0);
 }
 
 static void end(struct server *s)
 {
 	shutdown(s->fd, SHUT_RDWR);
-	pthread_join(s->thread, NULL);
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		pthread_join(s->threads[i], NULL);
 	close(s->fd);
 	unlink(s->path);
 	rmdir(s->folder);
@@ -92,18 +98,15 @@ static void the_kernel_reports_whose_socket_it_is(void **state)
 /* XDG_RUNTIME_DIR is one of the folders /tmp/weft-*. */
 static void a_socket_in_two_searched_folders_is_one_process(void **state)
 {
-	pthread_t second;
 	unsigned int n;
 
 	(void)state;
 	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\":[\"0123 dpdk:0 net_null0\"]}",
 	      "{\"/weft/process\":{\"program\":\"one\"}}");
-	assert_int_equal(pthread_create(&second, NULL, serve, &server[0]), 0);
 	n = query_find(getpid(), false, list);
 	assert_int_equal(n, 1);
 	query_close(list, n);
 	end(&server[0]);
-	pthread_join(second, NULL);
 }
 
 static void entries_of_one_process_need_not_be_neighbours(void **state)
