@@ -59,7 +59,9 @@ size_t sw_region_max(unsigned int log2_ring, uint32_t bsize)
 
 static bool is_sealed(int fd, int seals)
 {
-	return (fcntl(fd, F_GET_SEALS) & seals) == seals;
+	int has = fcntl(fd, F_GET_SEALS);
+
+	return has >= 0 && (has & seals) == seals;
 }
 
 static bool seal(int fd, int seals)

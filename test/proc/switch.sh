@@ -178,8 +178,9 @@ does() {
 hostile_clients() {
 	rm -f "$dir/sock.key"
 	start_switch || return 1
-	does unsealed "not sealed" && does shrunk "shorter" && does known "from the switch" &&
-		does cookie "does not fit" && does many "has granted" && does full &&
+	does unsealed "not sealed" && does file "not sealed" && does shrunk "shorter" &&
+		does known "from the switch" && does cookie "does not fit" &&
+		does many "has granted" && does full &&
 		does table "farewells does not fit" || return 1
 	does rubbish && kill -USR1 "$switch_pid" &&
 		until_said "$dir/switch.out" "drop.source [1-9]" || return 1

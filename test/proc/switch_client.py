@@ -7,6 +7,7 @@
     memory     descriptors that point outside of its memory, and an index outside of its ring
     long       a frame longer than the switch's MTU, for no port
     unsealed   memory that it could make shorter; it must be refused
+    file       a file of the disk, which has no seals; it must be refused as unsealed
     shrunk     memory that is shorter than it says; it must be refused
     huge       memory of hugepages, out of which it could cut holes; it must be refused
     known      comes with the secret of a port that it gave back; it must be refused
@@ -27,6 +28,7 @@ import os
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 
@@ -62,6 +64,10 @@ def answer(sock, kind):
 
 
 def region():
+    if what == 'file':
+        f = tempfile.TemporaryFile(dir='/var/tmp')
+        f.truncate(SIZE)
+        return os.dup(f.fileno())
     huge = os.MFD_HUGETLB if what == 'huge' else 0
     fd = os.memfd_create('client', os.MFD_ALLOW_SEALING | huge)
     os.ftruncate(fd, HUGE if huge else SIZE // 2 if what == 'shrunk' else SIZE)
@@ -185,7 +191,7 @@ if what == 'known':
     grant_sock.close()
 # The switch may learn that a port was given back later than its last process comes again.
 until = time.monotonic() + (60 if what == 'known' else 0)
-while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie', 'many', 'table'):
+while what in ('unsealed', 'file', 'shrunk', 'huge', 'known', 'cookie', 'many', 'table'):
     try:
         connect(grant)[0].close()
         if what == 'table':
