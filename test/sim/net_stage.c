@@ -65,7 +65,7 @@ static struct sim_port *make_port(struct net_stage *s, unsigned int index, unsig
 	struct sim_port_params p = {
 		.net = net,
 		.ip = 0x0a000001 + index,
-		.prefix = 24,
+		.prefix = 16,
 		.up = *up,
 		.down = *down,
 		.frame_size = (uint16_t)(s->conf.mtu + 14),

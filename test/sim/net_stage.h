@@ -16,7 +16,7 @@
 #include "net_measure.h"
 #include "sim.h"
 
-#define NET_SENDERS 128
+#define NET_SENDERS 512
 #define NET_TRUNKS 16
 
 struct net_conf {

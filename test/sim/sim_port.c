@@ -29,7 +29,7 @@
 
 void sim_eal_init(void)
 {
-	test_eal_init("1024");
+	test_eal_init("4096");
 }
 
 /* Pools are kept for the next simulation: making one costs more than a short test. */

@@ -30,7 +30,7 @@
 
 #define SIM_FRAME_MAX 16384 /* longest frame the network carries */
 #define SIM_WIRE_EXTRA SIM_LINK_EXTRA
-#define SIM_MAX_PORTS 256
+#define SIM_MAX_PORTS 1024
 #define SIM_HOST_PORTS 16
 
 /**
