@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * weft-cat: standard input of one process to standard output of another, over all lanes. Options
- * and start.
- */
 
 #include <stddef.h>
 
@@ -88,7 +84,6 @@ static int complete(struct cat_options *o, int argc, char **argv)
 	return o->listen ? peer_local(&o->peer, host) : peer_host(&o->peer, host);
 }
 
-/* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(void *options, int argc, char **argv)
 {
 	struct cat_options *o = options;

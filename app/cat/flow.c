@@ -25,18 +25,15 @@
 /* ---- standard input and output -------------------------------------------------------------- */
 
 /*
- * Standard input and output that never block, so that the lanes make progress while a reader or
- * writer is slow.
- *
- * O_NONBLOCK is a flag of the open file description, which other processes share (a shell and its
- * terminal). So inherited descriptors do not get it: pipes and terminals are opened again through
- * /proc/self/fd, calls on sockets have MSG_DONTWAIT, and regular files do not block. Where none of
- * these works, poll() precedes each call, and calls are short.
+ * Calls on standard input and output do not block, because the lanes must make progress while a
+ * reader or writer is slow. O_NONBLOCK is a flag of the open file description, which other
+ * processes share (a shell and its terminal). So pipes and terminals are opened again through
+ * /proc/self/fd. If that fails, poll() precedes each call, and writes are short.
  */
 
 enum cat_kind {
-	CAT_PLAIN,    /**< never blocks for long: a file, /dev/null */
-	CAT_NONBLOCK, /**< opened again with O_NONBLOCK */
+	CAT_PLAIN, /**< a file or /dev/null, whose calls block only for a short time */
+	CAT_NONBLOCK,
 	CAT_SOCKET,
 	CAT_POLLED,
 };
@@ -59,9 +56,7 @@ static enum cat_kind open_anew(int fd, bool output)
 	again = open(path, (output ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (again < 0)
 		return CAT_POLLED;
-	/*
-	 * Replace the old descriptor: while it is open, the pipe's other end sees no end of file.
-	 */
+	/* While the old descriptor is open, the pipe's other end sees no end of file. */
 	if (dup2(again, fd) < 0) {
 		close(again);
 		return CAT_POLLED;
@@ -70,7 +65,7 @@ static enum cat_kind open_anew(int fd, bool output)
 	return CAT_NONBLOCK;
 }
 
-/* Take over descriptor @p fd, which cat_io_close() closes. */
+/* The stream owns @p fd until cat_io_close() closes it. */
 static void cat_io_open(struct cat_io *io, int fd, bool output)
 {
 	struct stat st;
@@ -126,16 +121,12 @@ static ssize_t cat_io_write(struct cat_io *io, const void *buf, size_t len)
 	return result(write(io->fd, buf, len));
 }
 
-/* Does poll() report when the descriptor is ready again? */
 static bool cat_io_can_poll(const struct cat_io *io)
 {
 	return io->fd >= 0 && io->kind != CAT_PLAIN;
 }
 
-/*
- * Close. The kernel reports some errors only here (no space, I/O error). @return 0 or a negative
- * error
- */
+/* The kernel reports some errors of writes only when the file is closed: ENOSPC, EIO. */
 static int cat_io_close(struct cat_io *io)
 {
 	int ret = io->fd >= 0 && close(io->fd) ? -errno : 0;
@@ -148,13 +139,13 @@ static int cat_io_close(struct cat_io *io)
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 #define TAG_TO_CLIENT 0x7743415400000002ull
-/* A descriptor without data, or without space, is tried again after this time. */
+/* After this time a descriptor that had no data, or no space, is tried again. */
 #define RETRY_SECONDS 20e-6
 /* The loop polls for this time after the last event, then it sleeps. */
 #define IDLE_SECONDS 50e-6
 /* Longest sleep: signals, the TCP connection and the progress line are checked in between. */
 #define SLEEP_NS_MAX 100000000
-#define SLEEP_NS_BLIND 1000000 /* longest sleep without a descriptor of the lanes */
+#define SLEEP_NS_BLIND 1000000 /* longest sleep if the worker has no descriptor to poll */
 #define LINE_SECONDS 0.5
 #define CLEAR_LINE "\r\033[K"
 
@@ -165,31 +156,30 @@ struct chunk {
 	enum chunk_state state;
 	char *buffer;
 	size_t length;
-	bool summed; /* receiver: its bytes are in the CRC */
+	bool summed; /* receiver: the chunk's bytes are in the stream's CRC */
 	struct weft_op_params params;
 };
 
-/* One direction. */
 struct stream {
 	struct cat_io io;
 	uint64_t tag;
 	uint64_t chunk, window;
 	struct chunk *chunks;
-	uint64_t head, tail; /* numbers of the next chunk to use and of the next one to free */
+	uint64_t head, tail; /* numbers of the next chunk to post, of the oldest one in use */
 	size_t at;           /* bytes read into chunk `head`, written of chunk `tail` */
 	uint64_t bytes;
 	uint32_t crc;
 	uint64_t retry; /* TSC at which the descriptor is tried again */
-	bool ended;     /* in: end of input read and sent; out: end received, all written */
+	bool ended;     /* in: the empty message was sent; out: the output is closed */
 	bool confirmed;
 	int error;
 	uint64_t too_long; /* out: length of a message longer than announced; 0 = none */
 };
 
-/* Over TCP, little-endian u64 each. */
+/* The members go over TCP as little-endian numbers. */
 struct totals {
 	uint64_t bytes, crc;
-	uint64_t written; /* the end that sends this has 0 = read the bytes, 1 = written them */
+	uint64_t written; /* 1: bytes that the sender wrote to its output; 0: that it read */
 };
 
 struct cat {
@@ -296,14 +286,13 @@ static int end_input(struct cat *c)
 	if (c->in.at)
 		send_chunk(c, c->in.at);
 	if (in_flight(&c->in) >= c->in.window)
-		return 0; /* the empty message is sent when a chunk is free */
+		return 0; /* read_some() calls again when a chunk is free */
 	send_chunk(c, 0);
 	c->in.ended = true;
 	cat_io_close(&c->in.io);
 	return send_totals(c, &c->in, false);
 }
 
-/* Read the bytes that are there. A partial chunk is sent only while few chunks are in flight. */
 static int read_some(struct cat *c)
 {
 	struct stream *s = &c->in;
@@ -328,6 +317,7 @@ static int read_some(struct cat *c)
 		return peer_fail(c->peer, APP_FAIL);
 	}
 	s->retry = rte_rdtsc() + c->retry_ticks;
+	/* With 2 messages in flight the lanes are busy, so the chunk may wait for more bytes. */
 	if (s->at && flying < 2)
 		send_chunk(c, s->at);
 	return 0;
@@ -369,7 +359,7 @@ static void post_receives(struct cat *c)
 	}
 }
 
-/* The empty message has come. Close the output, so that its reader sees the end at once. */
+/* The output is closed at the empty message, so that its reader sees the end at once. */
 static int end_output(struct cat *c)
 {
 	struct stream *s = &c->out;
@@ -454,7 +444,7 @@ static int recv_totals(struct cat *c)
 	return 0;
 }
 
-/* Called before anything is written: bytes of a failed receive are no data. */
+/* turn() calls this function before each write: bytes of a failed receive are no data. */
 static int check_streams(struct cat *c)
 {
 	int error = c->in.error ? c->in.error : c->out.error;
@@ -525,7 +515,6 @@ static void maybe_line(struct cat *c)
 
 /* ---- the loop */
 
-/* Nothing to do: sleep until a descriptor is ready or the lanes have events. */
 static void rest(struct cat *c)
 {
 	struct pollfd fds[4];
@@ -601,7 +590,7 @@ static int loop(struct cat *c, bool line)
 
 /* ---- set-up */
 
-/* Posted receives must be as long as the largest message of the peer, which its -b sets. */
+/* Receives must have room for the peer's largest message, which its option -b sets. */
 static int agree(struct cat *c, uint64_t *chunk)
 {
 	uint64_t mine = htole64(c->opts->chunk);
@@ -642,7 +631,7 @@ static int set_up(struct cat *c)
 	}
 	post_receives(c);
 	ret = peer_barrier(c->peer);
-	/* After the barrier: until then the peer expects no other out-of-band message. */
+	/* Before the barrier the peer expects no other out-of-band message. */
 	return ret || !c->opts->no_stdin ? ret : end_input(c);
 }
 

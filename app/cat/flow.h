@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cat/flow.h
- * weft-cat: options (cat/cat.c) and the two streams (cat/flow.c).
+ * weft-cat copies standard input of each end to standard output of the other, over all lanes.
  *
- * A stream is a sequence of messages with one tag, each at most a chunk long. An empty message ends
- * it. The receiver keeps a window of receives posted, and posts one again only when its bytes are
- * written: a slow writer slows the sender, and no data accumulates. After the empty message, when
- * all bytes are written, the receiver reports to the sender over TCP how many bytes it wrote, and
- * their CRC (RESULT). The sender has reported the same of its input. A stream is complete when the
- * two reports agree.
+ * A stream is a sequence of messages with one tag, which an empty message ends. The receiver posts
+ * a receive again only when its bytes are written: a slow writer slows the sender, and no data
+ * accumulates. Each end reports over TCP (OOB_RESULT) the number and the CRC of the bytes that it
+ * has read, and of those that it has written. A stream is complete when both reports agree.
  */
 #ifndef APP_CAT_FLOW_H
 #define APP_CAT_FLOW_H
@@ -23,23 +21,22 @@
 
 struct cat_options {
 	struct peer_options peer;
-	uint64_t chunk;  /**< bytes of the largest message */
-	uint64_t window; /**< messages in flight in each direction, at most */
+	uint64_t chunk;  /**< bytes of the largest message that this end sends */
+	uint64_t window; /**< most messages in flight in each direction */
 	bool listen;
 	bool no_stdin;
-	bool quiet;   /**< no progress line, also on a terminal */
-	bool summary; /**< lines at the end, also without a terminal */
+	bool quiet;   /**< no progress line, even on a terminal */
+	bool summary; /**< lines at the end even without a terminal */
 };
 
 struct cat;
 
-/** @return NULL when memory is exhausted */
 struct cat *cat_new(const struct cat_options *opts, struct peer *p);
 
-/** Run both streams; the peer is connected. @return APP_OK or an exit code */
+/** @return APP_OK or an exit code. The peer of cat_new() must be connected */
 int cat_run(struct cat *cat);
 
-/** Free, after peer_end(): until then the lanes may use the buffers. NULL is allowed. */
+/** Call after peer_end(): until then the lanes may use the buffers. @p cat may be NULL. */
 void cat_free(struct cat *cat);
 
 #endif /* APP_CAT_FLOW_H */
