@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weft-info --check: both ends exchange their data over TCP, probe each other over UDP for a
- * second, and exchange what has arrived. Each then prints the same verdict, from its own side. All
- * steps together have three seconds, and a step has the time that the steps before did not need: on
- * a busy host one text can take a second. The server waits 5 s for a client's first text. Bytes of
- * the other end are not trusted: texts have a maximum length, and each step a deadline.
+ * weft-info --check: both ends exchange their data over TCP, probe each other over UDP, and
+ * exchange which probes have arrived. Each then prints the same verdict, from its own side.
+ * FACTS_END and SEEN_END count from the start, because on a busy host one text can take a second: a
+ * step also gets the time that earlier steps did not need. Bytes of the other end are not trusted:
+ * texts have a maximum length, and each step a deadline.
  */
 
 #include "info/commands.h"
@@ -33,7 +33,6 @@
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-/* @return 0, -ETIMEDOUT, or another error */
 static int ready(int fd, short events, double until)
 {
 	struct pollfd p = {.fd = fd, .events = events};
@@ -70,8 +69,8 @@ static bool is_complete(const char *text, size_t len)
 }
 
 /*
- * Receive what has arrived of a text. Nothing follows its line "end": the other end sends its next
- * text when it has this end's. @return 1 the text is complete; 0 more follows; or a negative error
+ * Nothing follows the line "end", because the other end sends its next text only after it has
+ * received this end's. @return 1: the text is complete; 0: more follows; or a negative error
  */
 static int recv_some(int fd, char text[CHECK_TEXT], size_t *len)
 {
@@ -104,14 +103,13 @@ static int recv_text(int fd, char text[CHECK_TEXT], double until)
 /* ---- probes --------------------------------------------------------------------------------- */
 
 /*
- * UDP datagrams between all interfaces of two hosts, except pairs to which this end has no route.
- * The other end names the addresses to which probes go, and this end must not flood a third host.
- * So this end sends a short probe on each pair every EVERY seconds, for PROBE seconds. Large probes
- * follow only after a short probe of the other end has arrived on the pair.
+ * Probes are UDP datagrams between all interfaces of the two hosts, except pairs without a route.
+ * The other end names the addresses of its interfaces, so probes might flood a third host. They are
+ * therefore rare, and short until a short probe of the other end has arrived on the pair.
  */
 
 struct sockets {
-	int fd[CHECK_IFACES]; /* one for each interface */
+	int fd[CHECK_IFACES];
 };
 
 #define EVERY 0.1 /* s between the probes of a pair */
@@ -119,16 +117,15 @@ struct sockets {
 
 struct probe {
 	char magic[8];
-	uint64_t nonce; /* the receiver's (struct check_facts) */
+	uint64_t nonce; /* check_facts.nonce of the end that receives the probe */
 	uint8_t from, to, large;
 };
 
 static const char magic[8] = {'w', 'e', 'f', 't', 'c', 'h', 'k', '1'};
 
-/* Bytes of a short probe; in a large one zeros follow. */
+/* Bytes of a short probe, and of a large one before its zeros. */
 #define PROBE_LEN (offsetof(struct probe, large) + 1)
 
-/* @return a socket, or a negative error */
 static int open_socket(struct check_iface *i)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(i->ip)};
@@ -138,7 +135,7 @@ static int open_socket(struct check_iface *i)
 
 	if (fd < 0)
 		return -errno;
-	/* The options that the sockets of a udp lane have. */
+	/* As on sockets of a udp lane: probes leave by the interface, and are not fragmented. */
 	setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &out, sizeof(out));
 	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 &&
@@ -151,7 +148,6 @@ static int open_socket(struct check_iface *i)
 	return err;
 }
 
-/* Open the sockets, and store their ports in @p mine. @return 0 or a negative error */
 static int probe_open(struct sockets *p, struct check_facts *mine)
 {
 	for (unsigned int i = 0; i < CHECK_IFACES; i++)
@@ -183,7 +179,7 @@ static void send_probe(int fd, const struct check_iface *mine, const struct chec
 	size_t len = what->large ? check_probe_size(mine) - IP_UDP : PROBE_LEN;
 
 	memcpy(bytes, what, PROBE_LEN);
-	/* An error is a result, too: nothing arrives. */
+	/* An error needs no report: the probe does not arrive. */
 	(void)!sendto(fd, bytes, len, 0, (struct sockaddr *)&to, sizeof(to));
 }
 
@@ -208,7 +204,7 @@ static void send_all(const struct sockets *p, const struct check_facts *mine,
 	}
 }
 
-/* A datagram on the socket of interface @p i. Those that are no probe of the peer's are ignored. */
+/* Ignore datagrams that are no probe of the peer to interface @p i. */
 static void take_probe(const uint8_t *bytes, size_t len, uint32_t src, unsigned int i,
 		       const struct check_facts *mine, const struct check_facts *theirs,
 		       struct check_seen *seen)
@@ -241,7 +237,7 @@ static void receive(const struct sockets *p, const struct check_facts *mine,
 	if (poll(poll_fd, mine->num, timeout_ms) <= 0)
 		return;
 	for (unsigned int i = 0; i < mine->num; i++) {
-		/* A few at a time: a flood does not keep this end from its deadline. */
+		/* The limit lets this end keep its deadline during a flood. */
 		for (unsigned int k = 0; k < 64; k++) {
 			len = sizeof(from);
 			n = recvfrom(p->fd[i], bytes, sizeof(bytes), 0, (struct sockaddr *)&from,
@@ -254,7 +250,6 @@ static void receive(const struct sockets *p, const struct check_facts *mine,
 	}
 }
 
-/* Take the state of an address from a line of /proc/net/arp, if the line belongs to a pair. */
 static void take_arp(const char *line, const struct check_facts *mine,
 		     const struct check_facts *theirs, struct check_seen *seen)
 {
@@ -289,11 +284,10 @@ static bool has_route(const struct check_iface *from, const struct check_iface *
 {
 	const struct in_addr src = {htonl(from->ip)}, dst = {htonl(to->ip)};
 
-	/* Without an answer of the kernel, probes show whether there is a route. */
+	/* True also if the kernel gives no answer: then the probes show whether a route exists. */
 	return weft_netlink_has_route(if_nametoindex(from->name), AF_INET, &src, &dst);
 }
 
-/* Look up the routes, probe for @p seconds, read the ARP table, and fill in @p seen. */
 static void probe_run(struct sockets *p, const struct check_facts *mine,
 		      const struct check_facts *theirs, double seconds, struct check_seen *seen)
 {
@@ -315,7 +309,7 @@ static void probe_run(struct sockets *p, const struct check_facts *mine,
 
 /* ---- the exchange --------------------------------------------------------------------------- */
 
-/* @param received  the text of the other end if it has arrived already, or NULL; is changed */
+/* @param received  the other end's text, which is changed; NULL = not yet received */
 static int exchange_facts(int fd, const struct check_facts *mine, char *received, double until,
 			  struct check_facts *theirs)
 {
@@ -412,7 +406,6 @@ static int print_result(const struct check_end *here, const struct check_end *th
 
 /* ---- client --------------------------------------------------------------------------------- */
 
-/* There is no TCP connection: print the verdict that follows from connect()'s error. */
 static int not_connected(const char *host, uint16_t port, int err)
 {
 	if (err == -ECONNREFUSED)
@@ -456,7 +449,7 @@ static int unable(int err)
 	return APP_FAIL;
 }
 
-/* @param received  as in exchange_facts(). @param[out] err  0: the check is complete */
+/* @param received  as in exchange_facts(). @param[out] err  0: the exchange was complete */
 static int check(int fd, const char *name, char *received, double start, int *err)
 {
 	struct check_end *end = calloc(2, sizeof(*end));
@@ -477,7 +470,7 @@ static int check(int fd, const char *name, char *received, double start, int *er
 	return ret;
 }
 
-/* There is no greeting: the first text of the other end shows whether it is weft-info --check. */
+/* There is no greeting: the peer's first text shows whether its program is weft-info --check. */
 static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
 {
 	(void)c;
@@ -568,7 +561,7 @@ static int serve_client(struct weft_tcp_server *s, char text[CHECK_TEXT], int *e
 	return ret;
 }
 
-/* Serve until a check is complete: other connections, as of a port scan, do not end it. */
+/* Connections without a complete check, as of a port scan, do not end the server. */
 static int server(uint16_t port)
 {
 	char text[CHECK_TEXT];

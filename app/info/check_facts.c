@@ -82,7 +82,7 @@ static uint16_t vlan_of(int fd, const char *name)
 	return ioctl(fd, SIOCGIFVLAN, &v) == 0 ? (uint16_t)v.u.VID : 0;
 }
 
-/* A bridge without a device of this host connects containers or guests; no lane uses it. */
+/* A bridge without a NIC connects containers or guests: udp:* opens no lane on it. */
 static bool is_inner_bridge(const char *name)
 {
 	char path[96];
@@ -116,7 +116,7 @@ static void add_iface(struct check_facts *f, int fd, const struct ifaddrs *a)
 	snprintf(i->name, sizeof(i->name), "%.*s", (int)strcspn(a->ifa_name, ":"), a->ifa_name);
 	i->mtu = mtu_of(fd, i->name);
 	if (i->mtu < 68 || is_inner_bridge(i->name))
-		return; /* mtu_of() is 0 for an interface that has gone; IPv4 needs 68 */
+		return; /* IPv4 needs an MTU of 68 bytes; 0: the interface has gone */
 	i->vlan = vlan_of(fd, i->name);
 	iface_facts_read("/sys", i->name, &more);
 	i->speed = more.speed;
@@ -164,13 +164,13 @@ add(char text[CHECK_TEXT], size_t *at, const char *fmt, ...)
 		*at = *at + (size_t)n < CHECK_TEXT ? *at + (size_t)n : CHECK_TEXT - 1;
 }
 
-/* What a name may contain that the other end prints: neither control characters nor blanks. */
+/* The other end prints names, and splits lines at blanks: printable ASCII only, no blanks. */
 static bool is_plain(char c)
 {
 	return c > ' ' && c < 0x7f;
 }
 
-/* The kernel permits other bytes in names, such as UTF-8: they become '?'. */
+/* The kernel permits other bytes in names, such as UTF-8. */
 static const char *plain(const char *name, char buf[64])
 {
 	size_t n = strnlen(name, 63);
@@ -208,7 +208,6 @@ static bool is_name(const char *s)
 	return end > s && *end == '\0';
 }
 
-/* A line of an interface. @return 0 or -EPROTO */
 static int parse_iface(const char *line, struct check_facts *f)
 {
 	struct check_iface i = {0};
@@ -229,7 +228,7 @@ static int parse_iface(const char *line, struct check_facts *f)
 	return 0;
 }
 
-/* Lines with other words come from another version, and are ignored. @return 0 or -EPROTO */
+/* Lines with unknown words come from another version, and are ignored. */
 static int parse_line(const char *line, struct check_facts *f)
 {
 	if (sscanf(line, "version %31s", f->version) == 1)
@@ -456,7 +455,7 @@ static const char *kind_text(uint32_t kinds)
 	return kinds & CHECK_DPDK ? "dpdk" : "udp";
 }
 
-/* Faults of the hosts, not of a pair. @return true: there is one */
+/* @return true: a host has a fault, which is in @p v; faults of pairs then do not matter */
 static bool decide_hosts(const struct check_facts *here, const struct check_facts *there,
 			 struct check_verdict *v)
 {
@@ -516,7 +515,7 @@ static void explain(struct check_verdict *v, const struct check_end *here,
 			 v->rails, v->rails == 1 ? "" : "s");
 }
 
-/* The pair that explains most: one in a common subnet, and of these the one that got furthest. */
+/* A pair in one subnet explains more than others; then the pair whose frames got further. */
 static bool explains_more(const struct link *a, const struct link *b)
 {
 	if (a->same_subnet != b->same_subnet)
@@ -524,18 +523,18 @@ static bool explains_more(const struct link *a, const struct link *b)
 	return fault_of(a) < fault_of(b);
 }
 
-/* Pairs in one subnet, and others that work, are meant to work. */
+/* A pair of different subnets counts only if it works: hosts need not connect all subnets. */
 static bool is_meant(const struct link *l)
 {
 	return l->same_subnet || (l->in && l->out);
 }
 
-/* Interfaces that have a partner. */
+/* Interfaces of this end (i) and of the peer (k) that count_rails() has put into pairs. */
 struct used {
 	bool i[CHECK_IFACES], k[CHECK_IFACES];
 };
 
-/* Pairs that work, each interface counted once; those in one subnet come first. */
+/* Pair interfaces that reach each other, each one once, and first those of one subnet. */
 static unsigned int count_rails(const struct check_end *here, const struct check_end *there,
 				struct used *used)
 {
@@ -557,7 +556,7 @@ static unsigned int count_rails(const struct check_end *here, const struct check
 	return n;
 }
 
-/* Each end has an interface without a partner, and these two cannot reach each other. */
+/* @param[out] l  two interfaces outside all pairs, without a route between them */
 static bool find_unpaired(const struct check_end *here, const struct check_end *there,
 			  const struct used *used, struct link *l)
 {

@@ -16,7 +16,7 @@
 #include "base/host.h"
 #include "info/iface_facts.h"
 
-/* Is it a valid interface name, which as a part of a path leads nowhere else? */
+/* The name becomes a part of a path, so it must not lead to another folder. */
 static bool iface_name_valid(const char *name)
 {
 	size_t len = strlen(name);
@@ -80,8 +80,8 @@ static bool is_pci(const char *s, size_t len)
 }
 
 /*
- * An interface of virtio belongs to a virtio device, which belongs to a PCI device. So the last PCI
- * address in the path is that of the NIC, and binding replaces the driver of that device.
+ * The device of a virtio NIC is below its PCI device, whose address is the last one in the path.
+ * Binding replaces the driver of the PCI device.
  */
 static void find_device(const char *dir, struct iface_facts *f)
 {
@@ -109,7 +109,7 @@ static void find_device(const char *dir, struct iface_facts *f)
 	free(target);
 }
 
-/* The first entry of a folder whose name begins with @p prefix; without the prefix. */
+/* @param[out] buf  name of the first entry that begins with @p prefix, without it; "" = none */
 static void first_entry(const char *dir, const char *sub, const char *prefix, char *buf,
 			size_t size)
 {
@@ -178,22 +178,19 @@ int iface_addrs(const char *name, struct iface_addr *list, unsigned int max)
 
 /* ---- addresses and routes ------------------------------------------------------------------- */
 
-/* The attributes of one route that are used here. */
 struct route {
 	uint32_t gateway, metric, table;
-	bool over; /* the route is over the interface */
+	bool over; /* the route, or one hop of a multipath route, is over the interface */
 	uint8_t dst_len;
 };
 
-/* The rank of the best gateway so far: less is better. */
 struct best {
 	struct iface_routes *out;
 	bool has_default; /* the main table has a default route, over any interface */
 	uint32_t default_metric;
-	uint64_t rank;
+	uint64_t rank; /* of out->gateway; less is better */
 };
 
-/* A multipath route: take the next hop over the interface. */
 static void take_hops(struct route *r, const struct rtattr *a, unsigned int if_index)
 {
 	struct rtnexthop *hop = RTA_DATA(a);
@@ -247,10 +244,7 @@ static void take_route(const struct route *r, struct best *b)
 	uint64_t rank = (uint64_t)(r->dst_len > 0) << 48 | (uint64_t)!main_table << 40 |
 			(uint64_t)r->dst_len << 32 | r->metric;
 
-	/*
-	 * The machine's default route is the one of the lowest metric: DHCP sets one for further
-	 * NICs, too.
-	 */
+	/* DHCP sets a default route for each NIC. The machine uses that of the lowest metric. */
 	if (r->dst_len == 0 && main_table &&
 	    (!b->has_default || r->metric < b->default_metric ||
 	     (r->metric == b->default_metric && r->over))) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * weft-info: the version of Weft, the interfaces that it can use here, its configuration, and the
- * options of a lane on a NIC.
- */
+/* Options of weft-info. -c, -d and -o are done here; commands.h has the other commands. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +20,7 @@
 
 /* ---- lane options --------------------------------------------------------------------------- */
 
-/* NICs whose DPDK driver works together with the kernel's. */
+/* DPDK uses such a NIC together with the kernel's driver, which stays bound. */
 static bool is_bifurcated(const char *driver)
 {
 	static const char *const names[] = {"mlx5_core", "mlx4_core", "mana"};
@@ -64,7 +61,7 @@ static void print_device(const struct iface_facts *f)
 	printf("  link             %s\n", f->up ? "up" : "down");
 }
 
-/* A VMBus device, which DPDK names by its UUID. */
+/* DPDK names a VMBus device by its UUID. */
 static bool is_vmbus(const struct iface_facts *f)
 {
 	static const char form[] = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
@@ -77,7 +74,7 @@ static bool is_vmbus(const struct iface_facts *f)
 	return true;
 }
 
-/* net_af_packet: ring frames have 2048 bytes, of which headers of the kernel take 66. */
+/* net_af_packet: default bytes of a frame in the ring, and those that the kernel's headers take. */
 #define RING_FRAME_DEFAULT 2048u
 #define RING_FRAME_HEADERS 66u
 
@@ -94,8 +91,8 @@ static void print_af_packet(const struct iface_facts *f)
 }
 
 /*
- * A line of lane options for each address, in the kernel's order. The addresses of a virtual
- * interface stay the kernel's, so its one line has none.
+ * Print a line for each address. The kernel keeps the addresses of an interface that is neither on
+ * PCI nor on VMBus, so its one line has none.
  */
 static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
 			  uint32_t gateway)
@@ -107,7 +104,7 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 	snprintf(port, sizeof(port), "dpdk:%s", nic ? f->device : "0");
 	if (gateway)
 		snprintf(via, sizeof(via), ",gw=%s", ip_text(gateway, gw));
-	/* The loopback interface has a larger MTU than lanes allow. */
+	/* The MTU of the loopback interface is larger than lanes allow. */
 	if (f->mtu >= WEFT_MTU_MIN && f->mtu <= WEFT_MTU_MAX)
 		snprintf(mtu, sizeof(mtu), ",mtu=%u", f->mtu);
 	for (i = 0; nic && i < n; i++)
@@ -186,10 +183,6 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		       "it\n");
 }
 
-/*
- * --lane-options: the options of a lane on this NIC, read while it is bound to the kernel's driver.
- * @return exit code
- */
 static int info_lane_options(const char *name)
 {
 	struct iface_addr addr[IFACE_ADDRS_MAX];
@@ -234,7 +227,7 @@ struct info {
 
 static void print_features(uint64_t features)
 {
-	/* By bit: WEFT_LANE_F_* of lane.h, which programs don't include. */
+	/* In the order of the bits WEFT_LANE_F_* of lane.h, which programs do not include. */
 	static const char *const names[] = {"short",       "bcopy",   "zcopy",   "zcopy-registered",
 					    "to-iface",    "to-ep",   "get",     "put",
 					    "loopback",    "atomics", "control", "set-bandwidth",
@@ -282,7 +275,6 @@ static void print_counter(const char *name, uint64_t value, void *arg)
 	printf("  %-36s %llu\n", name, (unsigned long long)value);
 }
 
-/* Does a NIC that was started with the worker still wait for its link? */
 static bool link_missing(struct weft_worker *worker)
 {
 	struct weft_iface_info iface = {.size = sizeof(iface)};
@@ -293,9 +285,7 @@ static bool link_missing(struct weft_worker *worker)
 	return false;
 }
 
-/*
- * Wait for all ports together. The library expects a link for 5 s; LINK_SECONDS is a safeguard.
- */
+/* The library expects a link for 5 s; LINK_SECONDS is a safeguard. */
 static void wait_for_links(struct weft_worker *worker)
 {
 	double end = sys_seconds() + LINK_SECONDS;
@@ -332,7 +322,7 @@ static int print_devices(struct info *info)
 	return peer_end(&p, ret);
 }
 
-/* There is no configuration to set for running processes, --check and help. */
+/* needs_config() is false for --check, help and running processes: no configuration is read. */
 static int option_config(void *options, const char *option, const char *value)
 {
 	if (((struct info *)options)->opts.config)
@@ -485,7 +475,7 @@ static int complete(const struct info *info)
 	return APP_USAGE;
 }
 
-/* @param[out] words  of --capture. @return APP_OK, an exit code, or -1: a text was printed */
+/* @param[out] words  of --capture. @return as cli_options_parse() */
 static int parse(struct info *info, int argc, char **argv, const char **words)
 {
 	int ret = cli_options_parse(&command, info, argc, argv);
@@ -541,10 +531,7 @@ static int show(struct info *info, int eal_count, char **eal_words)
 	return ret;
 }
 
-/*
- * Is the configuration read? Not for running processes, --check and help, which work also with a
- * wrong one.
- */
+/* Commands for running processes, --check and help also work with a wrong configuration. */
 static bool needs_config(int argc, char **argv)
 {
 	static const char *const others[] = {"--capture", "--recorder", "--metrics", "--live",
@@ -565,7 +552,6 @@ int main(int argc, char **argv)
 	int eal_count, ret = APP_OK;
 
 	cli_program = "weft-info";
-	/* "protocols" needs only a file, and no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);

@@ -20,14 +20,13 @@
 /* This version changes when a metric is removed, or gets another meaning, type or unit. */
 #define METRICS_VERSION "1"
 
-/* What a sample becomes: name, factor of its value, help, and labels of a path. */
 struct metric {
 	char name[METRIC_MAX];
 	double factor;
-	bool level; /* a gauge; else a counter */
+	bool level; /* true: a gauge; false: a counter */
 	const char *help;
 	unsigned int conn, path;
-	bool of_path;
+	bool of_path; /* conn and path are labels of the metric */
 };
 
 static char host_name[65];
@@ -51,7 +50,6 @@ static void end_with(struct metric *m, const char *end)
 	snprintf(m->name + len, sizeof(m->name) - len, "%s", end);
 }
 
-/* Help and type. Unknown counters are of the PMD, or of a later version than this program. */
 static void find_help(const struct sample *s, struct metric *m)
 {
 	char name[sizeof(s->lane) + sizeof(s->name) + 1];
@@ -66,7 +64,7 @@ static void find_help(const struct sample *s, struct metric *m)
 				: "Counter of a later version than this weft-info.";
 }
 
-/* Names of connections and paths ("conn3/path0/rtt_ns") are labels, not metrics. */
+/* The numbers in names such as "conn3/path0/rtt_ns" become labels of one metric. */
 static void name_metric(const struct sample *s, struct metric *m)
 {
 	int used = 0;
@@ -86,7 +84,7 @@ static void name_metric(const struct sample *s, struct metric *m)
 		m->factor = 1e-9;
 		end_with(m, "_seconds");
 	}
-	/* "_count" belongs to histograms. */
+	/* Prometheus reserves "_count" for histograms. */
 	if (!m->level)
 		end_with(m, "_total");
 	else
@@ -95,7 +93,7 @@ static void name_metric(const struct sample *s, struct metric *m)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* Names come from other processes: devices and peers may have any name, so escape them. */
+/* Names of other processes, devices and peers may contain any character. */
 static void label(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, ",%s=\"", name);
@@ -188,7 +186,7 @@ static void print_workers(FILE *out, struct query_process *list, unsigned int n)
 
 struct switch_samples {
 	const struct query_process *process;
-	int port;   /* -1 = the uplink */
+	int port;   /* of the next counters; -1 = the uplink */
 	long owner; /* pid of the process that has the port; 0 = the uplink */
 	unsigned int num;
 	struct switch_sample {
@@ -299,7 +297,7 @@ static void print_switches(FILE *out, struct query_process *list, unsigned int n
 
 /* ---- RoCE devices --------------------------------------------------------------------------- */
 
-/* Counters of the host, of all its programs: there is no process in the labels. */
+/* A device counts for all programs of the host, so no label names a process. */
 static void print_devices(FILE *out)
 {
 	static struct roce_counters counters;
@@ -352,11 +350,11 @@ void info_metrics(FILE *out, struct query_process *list, unsigned int n)
 #include <microhttpd.h>
 
 #define CONNECTIONS 16u
-#define SECONDS 10u /* timeout of a request, and of sending its answer */
+#define SECONDS 10u /* time without activity after which a connection is closed */
 
 static long only_pid;
 
-/* @return the page for the scraper, to be freed by free(); NULL when memory is exhausted */
+/* @return a text that the caller frees by free(); NULL when memory is exhausted */
 static char *take_metrics(size_t *len)
 {
 	static struct query_process list[QUERY_PROCESSES];
@@ -387,7 +385,7 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status, char
 	return ret;
 }
 
-/* One thread serves all requests in sequence: queries to processes need one thread at a time. */
+/* One thread serves all requests in sequence, because queries use static buffers. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *data_len, void **state)
@@ -423,7 +421,7 @@ static int listen_at(const struct addrinfo *at)
 	return -errno;
 }
 
-/* @return a socket that listens, or a negative error after a message: -EINVAL = wrong usage */
+/* @return a socket, or a negative error after a message: -EINVAL = @p address is invalid */
 static int open_socket(const char *address)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};

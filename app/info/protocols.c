@@ -13,7 +13,7 @@
 
 /* ---- the graph ------------------------------------------------------------------------------ */
 
-#define STEPS 12 /* samples per doubling */
+#define STEPS 12 /* samples for each doubling of the size */
 #define MAX_CURVES 16
 #define MAX_CROSSINGS 24
 #define SMALLEST 1.0
@@ -21,7 +21,7 @@
 #define LARGEST (4.0 * 1024 * 1024 * 1024)
 
 struct curve {
-	unsigned int index; /* index of the protocol for weft_plan_query() */
+	unsigned int index; /* argument of weft_plan_query() */
 	char name[32];
 	size_t min, max;
 	bool used; /* chosen for at least one size */
@@ -32,13 +32,13 @@ struct graph {
 	enum weft_op op;
 	struct curve curves[MAX_CURVES];
 	unsigned int num;
-	size_t crossing[MAX_CROSSINGS]; /* first size of the later protocol */
+	size_t crossing[MAX_CROSSINGS]; /* size from which another protocol is chosen */
 	double at[MAX_CROSSINGS];       /* predicted time at that size, us */
 	unsigned int crossings;
 	double top;
 };
 
-/* The chosen protocol for a size: position in curves, and its time in us. */
+/* @return position in g->curves of the chosen protocol; -1 = none. @param[out] us  its time */
 static int chosen(const struct graph *g, size_t size, double *us)
 {
 	struct weft_proto_info t = {.size = sizeof(t)};
@@ -93,7 +93,7 @@ static void find_crossings(struct graph *g)
 	for (double x = 1; x <= LARGEST; x *= exp2(1.0 / STEPS)) {
 		size = (size_t)x;
 		now = chosen(g, size, &us);
-		/* Two changes between samples: each bisection finds one of them. */
+		/* Between two samples there may be several changes: a bisection finds one. */
 		while (now != last && now >= 0 && g->crossings < MAX_CROSSINGS) {
 			size_t at = bisect(g, before, size, last);
 
@@ -123,7 +123,7 @@ static void write_data(FILE *out, const struct graph *g)
 
 		fprintf(out, "$curve%u << EOD\n", i);
 		for (double x = SMALLEST; x <= g->top * 1.001; x *= exp2(1.0 / STEPS)) {
-			/* End exactly where the protocol ends. */
+			/* The curve ends exactly at the largest size of the protocol. */
 			size_t size = (size_t)x;
 			bool end = size < c->max && x * exp2(1.0 / STEPS) > (double)c->max;
 
@@ -144,10 +144,7 @@ static void write_data(FILE *out, const struct graph *g)
 	fprintf(out, "EOD\n");
 }
 
-/*
- * Sizes where the choice changes: dotted lines down to the axis, each with its size as a label near
- * the axis.
- */
+/* Draw a dotted line down to the axis, and a label there, at each size where the choice changes. */
 static void write_crossings(FILE *out, const struct graph *g)
 {
 	for (unsigned int i = 0; i < g->crossings; i++) {
@@ -164,7 +161,7 @@ static void write_crossings(FILE *out, const struct graph *g)
 	}
 }
 
-/* A single constant curve, as of atomics, gives gnuplot an empty range, so set one. */
+/* For a single constant curve, as of atomics, the range of gnuplot would be empty. */
 static void write_height(FILE *out, const struct graph *g)
 {
 	double us, low = INFINITY, high = 0;

@@ -20,7 +20,7 @@
 #include "info/query.h"
 
 #define TIMEOUT_MS 5000u
-#define FIND_MS 10000u /* for the search of all processes */
+#define FIND_MS 10000u /* query_find() tries no further socket after this time */
 #define TEXT_MAX 512
 
 /* ---- JSON, as DPDK writes it ---------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static const char *blanks(const char *p)
 	return p + strspn(p, " \t\r\n");
 }
 
-/* @return what follows the string, or NULL */
+/* @return the text behind the string; NULL: it has no end */
 static const char *string(const char *p, char text[TEXT_MAX])
 {
 	char raw[TEXT_MAX];
@@ -89,7 +89,7 @@ static bool members(const char *p, char end, query_value_cb cb, void *arg)
 	return *p == end;
 }
 
-/* {"/command": value} @return the value, or NULL */
+/* Parse {"/command": value}. @return the value; NULL: @p answer is malformed */
 static const char *value_of(const char *answer, char command[TEXT_MAX])
 {
 	const char *p = blanks(answer);
@@ -143,7 +143,7 @@ static bool receive(int fd, char answer[QUERY_ANSWER])
 	return n > 0;
 }
 
-/* An answer has the command without what follows the comma. */
+/* An answer repeats its command, without the parameters that follow a comma. */
 static bool answers(const char *answer, const char *command)
 {
 	size_t len = strcspn(command, ",");
@@ -186,14 +186,14 @@ static void on_member(const char *name, const char *text, bool is_number, void *
 		snprintf(p->job, sizeof(p->job), "%s", text);
 }
 
-/* Is it a process with Weft? Older versions lack the command /weft/process. */
+/* @param switches  accept a weft-switch, too. Older versions of Weft lack /weft/process. */
 static bool is_weft(struct query_process *p, bool switches)
 {
 	static char answer[QUERY_ANSWER];
 
 	p->version[0] = p->program[0] = p->job[0] = '\0';
 	p->is_switch = false;
-	/* The first message of DPDK has no command around it. */
+	/* The first message comes unrequested, and names no command. */
 	if (!receive(p->fd, answer))
 		return false;
 	if (has_command(p, "/weft/workers", answer)) {
@@ -208,13 +208,13 @@ static bool is_weft(struct query_process *p, bool switches)
 	return true;
 }
 
-/* A socket that was tried: folders may be the same by two names, as /tmp and XDG_RUNTIME_DIR. */
+/* A tried socket: two of the searched folders may be one, as with XDG_RUNTIME_DIR=/tmp. */
 struct tried {
 	dev_t dev;
 	ino_t ino;
 };
 
-/* A socket whose backlog is full. */
+/* A socket whose listener has a full backlog. */
 struct busy {
 	SLIST_ENTRY(busy) next;
 	char path[];
@@ -252,7 +252,7 @@ static bool try_once(struct search *s, const struct stat *st)
 	return true;
 }
 
-/* The state of the process, 'T' = stopped; '?' = unknown. */
+/* @return the state in /proc/PID/stat, 'T' or 't' = stopped; '?' = not known */
 static char state_of(long pid)
 {
 	char path[40], text[512] = "";
@@ -266,7 +266,7 @@ static char state_of(long pid)
 	if (!fgets(text, sizeof(text), f))
 		text[0] = '\0';
 	fclose(f);
-	p = strrchr(text, ')'); /* the program's name may have brackets and spaces */
+	p = strrchr(text, ')'); /* the name may contain brackets and blanks */
 	return p && p[1] == ' ' && p[2] ? p[2] : '?';
 }
 
@@ -314,7 +314,7 @@ static void try_later(const char *path, struct search *s)
 	SLIST_INSERT_HEAD(&s->busy, busy, next);
 }
 
-/* Connect, and query the process. @param wait  for a place in the backlog of the listener */
+/* @param wait  wait for a place in the listener's backlog; otherwise try_later() */
 static void try_path(const char *path, struct search *s, bool wait)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -358,10 +358,7 @@ static void find_at(const char *pattern, struct search *s)
 	globfree(&found);
 }
 
-/*
- * Try sockets with a full backlog, after all others, since a stopped process delays the search. Not
- * if the one process that is wanted is found.
- */
+/* Sockets with a full backlog come last: their process may be stopped, and delay the search. */
 static void find_busy(struct search *s)
 {
 	struct busy *busy;
@@ -384,7 +381,7 @@ static void find_in(const char *folder, struct search *s)
 	find_at(pattern, s);
 }
 
-/* Processes without raw lanes have sockets in the folders of weft_user_folder_find(). */
+/* Processes without raw lanes have their sockets in the folders of weft_user_folder_find(). */
 static void find_without_raw_lanes(struct search *s)
 {
 	char own[WEFT_USER_FOLDER], why[256];
@@ -405,7 +402,8 @@ unsigned int query_find(long pid, bool switches, struct query_process *list)
 	/* The folder of the EAL for users other than root. */
 	find_in(secure_getenv("XDG_RUNTIME_DIR"), &s);
 	find_in("/tmp", &s);
-	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
+	/* Weft gives this folder to the EAL if /tmp/dpdk is another user's. */
+	find_in("/tmp/weft-*", &s);
 	find_without_raw_lanes(&s);
 	find_busy(&s);
 	if (pid && !s.num && is_stopped(pid))
@@ -465,7 +463,7 @@ bool lanes_first(const struct lanes *lanes, unsigned int i)
 struct place {
 	struct samples *to;
 	struct sample like;
-	size_t skip; /* bytes of each name that identify the lane */
+	size_t skip; /* bytes of each counter's name that name the lane */
 };
 
 static void on_counter(const char *name, const char *text, bool is_number, void *arg)
@@ -498,7 +496,7 @@ static void take_lane(struct query_process *p, const char *text, bool first, str
 		query_walk(answer, on_counter, &place);
 	if (!first)
 		return;
-	/* Counters of the worker: by prefixes, since an answer of DPDK has 250 counters at most. */
+	/* One query for each prefix, since an answer of DPDK has 250 counters at most. */
 	place.skip = 0;
 	place.like.lane[0] = '\0';
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

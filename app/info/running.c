@@ -16,11 +16,11 @@ static char answer[QUERY_ANSWER];
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-/* A path of a connection that is in use, from /weft/paths. */
+/* A path that is in use, not in reserve, from the answer to /weft/paths. */
 struct peer {
-	struct sample lane; /* process, worker and lane */
+	struct sample lane; /* only process, worker and lane */
 	double rtt_us;
-	unsigned int sent, again;
+	unsigned int sent, again; /* frames sent; frames resent */
 	char name[80];
 };
 
@@ -30,7 +30,7 @@ struct peers {
 	struct peer peer[PEERS_MAX];
 };
 
-/* Text in another format is of another version, and is ignored. */
+/* Another version of Weft may send lines in another format, which are ignored. */
 static void on_path(const char *name, const char *text, bool is_number, void *arg)
 {
 	struct peers *s = arg;
@@ -57,7 +57,6 @@ static int slower(const void *a, const void *b)
 	return (x->rtt_us < y->rtt_us) - (x->rtt_us > y->rtt_us);
 }
 
-/* Read all paths; the slowest first. */
 static void take_peers(struct query_process *list, unsigned int n, struct peers *s)
 {
 	static struct lanes lanes;
@@ -80,7 +79,7 @@ static void take_peers(struct query_process *list, unsigned int n, struct peers 
 	qsort(s->peer, s->num, sizeof(s->peer[0]), slower);
 }
 
-/* "-" before the first measurement. */
+/* @param us  0 = not measured yet */
 static const char *rtt_text(double us, char text[16])
 {
 	if (us > 0)
@@ -107,10 +106,9 @@ static void print_slowest(const struct peers *s)
 
 /* ---- lanes and workers ---------------------------------------------------------------------- */
 
-/* Counters at two times, `b` the later one, and the seconds between them. */
 struct between {
-	const struct samples *a, *b;
-	const struct peers *peers; /* the peers at the later time */
+	const struct samples *a, *b; /* earlier and later */
+	const struct peers *peers;   /* at the later time */
 	double seconds;
 };
 
@@ -128,7 +126,7 @@ static bool counts(const struct samples *s, const struct sample *like, const cha
 	return false;
 }
 
-/* Lanes over shared memory count no bytes. */
+/* Lanes of shm and self count no bytes. */
 static const char *rate_text(const struct between *t, const struct sample *l, const char *name,
 			     char text[16])
 {
@@ -167,10 +165,7 @@ static double bytes(const struct between *t, const struct sample *lane)
 	return rate(t, lane, "tx/bytes") + rate(t, lane, "rx/bytes");
 }
 
-/*
- * Is this the sample that represents its lane? It is the number of frames sent, or of messages for
- * a lane that counts no frames.
- */
+/* One sample represents a lane: frames sent, or messages sent if the lane counts no frames. */
 static bool is_lane(const struct samples *samples, const struct sample *s)
 {
 	if (!s->lane[0])
@@ -179,7 +174,7 @@ static bool is_lane(const struct samples *samples, const struct sample *s)
 	       (!strcmp(s->name, "tx/messages") && !counts(samples, s, "tx/frames"));
 }
 
-/* The lane's share of the bytes on all lanes of its worker, in percent. */
+/* @return the lane's percent of the bytes on all lanes of its worker */
 static double share(const struct between *t, const struct sample *lane)
 {
 	const struct sample *s;
@@ -257,7 +252,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Print until no process responds. @param once  one second only, without clearing the screen */
+/* Print until no process responds. @param once  print once, without clearing the screen */
 static void info_live(struct query_process *list, unsigned int n, bool once)
 {
 	static struct samples samples[2];
@@ -307,7 +302,6 @@ static void on_shown(const char *name, const char *text, bool is_number, void *a
 
 static const char *const shown[] = {"lanes", "endpoints", "paths", "thresholds", "counters"};
 
-/* Print one entry of shown[] for each worker. */
 static int show(const char *what, struct query_process *list, unsigned int n)
 {
 	static struct lanes lanes;
@@ -382,7 +376,7 @@ bool info_is_running(const struct info_running *o)
 	return o->capture || o->recorder || o->metrics || o->live || o->why || o->show;
 }
 
-/* A process may have two sockets; a command for it goes to one of them. */
+/* A process may have two entries; a command goes to the first. */
 static bool is_one(const struct query_process *list, unsigned int n)
 {
 	for (unsigned int i = 1; i < n; i++)

@@ -15,7 +15,7 @@
 #include "common/roce_counters.h"
 
 #define FINDINGS 64u
-/* A smaller share of the time, in percent, limits nothing. */
+/* Findings with a smaller share, in percent, are not printed. */
 #define LEAST 5.0
 /* Classes of lengths, and steps of times, in the counters of latencies (lib/msg/request.h). */
 #define SIZES 5u
@@ -23,16 +23,16 @@
 
 /* ---- the kernel's times --------------------------------------------------------------------- */
 
-/* Times of one thread of a process: the one that has used most CPU time. */
+/* The thread of a process with most CPU time since that thread began. */
 struct host_times {
-	double cpu, waits; /* s for which the thread ran; for which it waited in a run queue */
+	double cpu, waits; /* s for which the thread ran, and waited in a run queue */
 	double steal;      /* s for which the hypervisor ran other machines; the mean of all CPUs */
 	int on;            /* the CPU on which the thread ran last; -1 = not known */
 	char may[40];      /* CPUs on which the thread may run: "0-3,7"; "" = not known */
 	unsigned int num_may;
 };
 
-/* Processor time of every process of this host, to name what had the CPU instead. */
+/* Processes of the host, to name the one that had the CPU while the thread waited. */
 #define PROCESSES 4096u
 
 struct processes {
@@ -73,7 +73,7 @@ static unsigned int count_cpus(const char *list)
 	return n;
 }
 
-/* @return the text behind the name, which may have blanks and brackets; NULL: it has ended */
+/* @return the text behind the name, which may contain brackets; NULL: the thread has ended */
 static const char *read_stat(const char *path, char *line, int size)
 {
 	const char *end = read_line(path, line, size) ? strrchr(line, ')') : NULL;
@@ -81,7 +81,7 @@ static const char *read_stat(const char *path, char *line, int size)
 	return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
-/* The fields of /proc/PID/stat behind the name, up to utime; and behind stime, up to the CPU. */
+/* Fields of /proc/PID/stat between name and utime, and between stime and the CPU. */
 #define STAT_SKIPPED "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 #define STAT_TO_CPU                                                                            \
 	"%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s " \
@@ -150,7 +150,7 @@ static double cpu_of(const struct processes *all, long pid)
 	return 0; /* the process is new */
 }
 
-/* The process that has used this CPU most, and is not @p pid; NULL: none has used it for 50 ms. */
+/* @return the process, other than @p pid and last on @p cpu, with most CPU time, over 50 ms */
 static const struct process *other_on(const struct processes *before, const struct processes *after,
 				      int cpu, long pid)
 {
@@ -218,7 +218,7 @@ static struct host_times read_host(long pid)
 /* ---- findings ------------------------------------------------------------------------------- */
 
 struct finding {
-	double share; /* percent of the time */
+	double share; /* percent: of the time, or of frames, messages or sends */
 	char text[240];
 };
 
@@ -317,7 +317,7 @@ static void look_at_lane(struct why *y, const struct sample *lane)
 		      lane->lane, again, data);
 }
 
-/* The least smoothed round trip of a lane's paths, in us; 0 = none is known. */
+/* @return us of the least smoothed round trip of the lane's paths; 0 = not known */
 static double rtt_of(const struct why *y, const struct sample *lane)
 {
 	const struct sample *s;
@@ -338,9 +338,8 @@ static double rtt_of(const struct why *y, const struct sample *lane)
 	return least;
 }
 
-/* A slow rail has round trips that are this number of times longer than those of another one. */
-#define SLOW_RAIL 4
-#define SLOW_RAIL_US 200 /* the least difference: other processes on the CPU delay by less */
+#define SLOW_RAIL 4      /* least factor of a slow rail's round trip over the fastest one's */
+#define SLOW_RAIL_US 200 /* least difference, us: other processes on the CPU delay by less */
 
 /* Messages over several lanes wait for the slowest. */
 static void look_at_rails(struct why *y)
@@ -415,9 +414,9 @@ static void look_at_messages(struct why *y)
 
 /* ---- thresholds ----------------------------------------------------------------------------- */
 
-static const size_t class_ends[] = {64, 4096, 65536, 1048576}; /* the last class has no end */
+static const size_t class_ends[] = {64, 4096, 65536, 1048576}; /* bytes; the last has no end */
 
-/* Sends that ended after their call: those of the class of @p length, in percent of all. */
+/* @return percent, of all sends that ended after their call, in the class of @p length */
 static double share_of_class(const struct why *y, size_t length)
 {
 	unsigned int of = 0;
@@ -437,7 +436,7 @@ static double share_of_class(const struct why *y, size_t length)
 	return all > 0 ? in / all * 100 : 0;
 }
 
-/* A line of /weft/thresholds. Those about thresholds that the user has not set are ignored. */
+/* Only the lines of /weft/thresholds about a threshold that the user has set are findings. */
 static void on_threshold(const char *name, const char *text, bool is_number, void *arg)
 {
 	char setting[20], value[24], own[20], best[20];
@@ -471,10 +470,7 @@ static void look_at_thresholds(struct why *y, struct query_process *p)
 
 /* ---- the host ------------------------------------------------------------------------------- */
 
-/*
- * @param host   the thread's times between the two samples
- * @param other  the process that has used the thread's CPU most; NULL: there is none
- */
+/* @param host  waits and steal between the two samples. @param other  result of other_on() */
 static void look_at_host(struct why *y, const struct host_times *host, const struct process *other,
 			 double seconds)
 {
@@ -499,7 +495,7 @@ static void look_at_host(struct why *y, const struct host_times *host, const str
 		found(y, waits,
 		      "its placement: it may run on %u of %ld CPUs only (%s), and was on CPU %d",
 		      host->num_may, sysconf(_SC_NPROCESSORS_ONLN), host->may, host->on);
-	/* Without a CPU there is no progress: that is not the program's fault. */
+	/* Time without a CPU is not the program's fault. */
 	found(y, late - waits - steal,
 	      "the program called progress late while messages were waiting (%.0f times)",
 	      grown(y, &y->worker, "progress/late"));
@@ -520,7 +516,7 @@ static const char *within(unsigned int step, char text[24])
 	return text;
 }
 
-/* The step by which a share @p of (0 to 1) of all sends had ended. */
+/* @param of  share of all sends, 0 to 1. @return the step by which this share had ended */
 static unsigned int step_at(const double step[STEPS], double all, double of)
 {
 	double sum = 0;
@@ -559,7 +555,6 @@ static void print_latencies(const struct why *y)
 
 #define COLUMNS 96u
 
-/* Print @p text and a blank, on a new line where this one has no room. */
 static void print_words(const char *text, unsigned int *column)
 {
 	size_t n;
@@ -629,7 +624,7 @@ static void print_worker(struct why *y, struct query_process *p, const struct ho
 	print_latencies(y);
 }
 
-/* @return the process that has this worker; NULL: a query of it has failed */
+/* @return an entry of the process without a failed query; NULL: there is none */
 static struct query_process *process_of(struct query_process *list, unsigned int n,
 					const struct sample *s)
 {
