@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One direction of a link, what it reads of frames, and links as text. */
 
 #include <errno.h>
 #include <math.h>
@@ -11,10 +10,7 @@
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-/*
- * What a switch reads of a frame: its flow and its ECN bits. Frames are untrusted: every length is
- * checked.
- */
+/* Frames are untrusted: every length is checked. */
 
 #define ETHER_LEN 14
 #define TYPE_VLAN 0x8100
@@ -29,7 +25,7 @@ static uint16_t be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* @return the type after all tags, 0 when the frame is cut short. @param[out] at  of its payload */
+/* @return the type after all tags; 0 = the frame ends before. @param[out] at  payload offset */
 static uint16_t ether_type(const uint8_t *data, uint32_t len, uint32_t *at)
 {
 	uint16_t type;
@@ -58,7 +54,7 @@ static uint32_t mix(uint32_t hash, const uint8_t *p, uint32_t n)
 	return hash;
 }
 
-/* Ports follow the addresses, except in fragments after the first. */
+/* Later fragments have no ports, so that only their addresses and protocol are hashed. */
 static uint32_t hash_ipv4(const uint8_t *ip, uint32_t len)
 {
 	uint32_t hash = mix(mix(0x811c9dc5u, ip + 9, 1), ip + 12, 8), hdr = (ip[0] & 15) * 4u;
@@ -84,7 +80,7 @@ uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len)
 	return (uint32_t)(sim_mix64(hash) >> 32);
 }
 
-/* RFC 1624, for a 16-bit word of the header that has changed. */
+/* RFC 1624. @param before, after  a 16-bit word of the header */
 static void ipv4_checksum_update(uint8_t *ip, uint16_t before, uint16_t after)
 {
 	uint32_t sum = (uint16_t)~be16(ip + 10);
@@ -111,7 +107,7 @@ bool sim_link_mark(struct sim_link_state *s, uint8_t *data, uint32_t len)
 	} else if (type == TYPE_IPV6 && at + 40 <= len) {
 		if (!(ip[1] & 0x30))
 			return false;
-		ip[1] |= 0x30; /* the traffic class's low bits: bits 4 and 5 of the second byte */
+		ip[1] |= 0x30; /* the low bits of the traffic class */
 	} else {
 		return false;
 	}
@@ -128,7 +124,7 @@ void sim_link_init(struct sim_link_state *s, uint64_t seed, uint64_t purpose)
 	*s = (struct sim_link_state){.rng = sim_rng_make(seed, purpose)};
 }
 
-/* Nanoseconds of @p bytes at @p rate, bit/s. Bytes stay below 2^31: the product fits. */
+/* @param rate  bit/s. @return ns. Callers pass less than 2^31 bytes: the product fits. */
 static uint64_t byte_time(uint64_t bytes, uint64_t rate)
 {
 	return bytes * 8 * SECOND / rate;
@@ -136,11 +132,7 @@ static uint64_t byte_time(uint64_t bytes, uint64_t rate)
 
 /* ---- policers: GCRA ------------------------------------------------------------------------- */
 
-/*
- * Does a frame exceed the allowed rate?
- * @param cost   ns of the frame at that rate
- * @param burst  ns by which traffic may be ahead of that rate
- */
+/* @param cost  ns of the frame at the rate. @param burst  ns by which frames may be ahead of it */
 static bool exceeds(uint64_t *at, uint64_t now, uint64_t cost, uint64_t burst)
 {
 	uint64_t start = *at > now ? *at : now;
@@ -191,7 +183,7 @@ uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, 
 		return s->free_at;
 	}
 	burst = l->rate_burst ? byte_time(l->rate_burst, l->rate) : 0;
-	/* After a pause the schedule is behind by the time of a burst, which passes at once. */
+	/* After a pause, free_at lags by the time of a burst, which then passes at once. */
 	idle = now > burst ? now - burst : 0;
 	if (s->free_at < idle)
 		s->free_at = idle;
@@ -201,7 +193,6 @@ uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, 
 
 uint64_t sim_link_queued(const struct sim_link *l, const struct sim_link_state *s, uint64_t now)
 {
-	/* The backlog in bytes: the time for which the direction is busy, times the rate. */
 	if (!l->rate || s->free_at <= now)
 		return 0;
 	return (uint64_t)((double)(s->free_at - now) * (double)l->rate / 8e9);
@@ -225,7 +216,7 @@ bool sim_link_enqueue(const struct sim_link *l, struct sim_link_state *s, uint32
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* Gilbert-Elliott: the two probabilities of the chain follow from the share and the length. */
+/* Gilbert-Elliott. bursts, burst_len and burst_loss give the two probabilities of the chain. */
 static bool burst_loses(const struct sim_link *l, struct sim_link_state *s)
 {
 	double loss = l->burst_loss > 0 ? l->burst_loss : 1;
@@ -259,10 +250,7 @@ static void corrupt(const struct sim_link *l, struct sim_link_state *s, struct s
 	}
 }
 
-/*
- * @param[in,out] last  arrival of the last frame in order: of its flow if flows are shaped
- *                      separately, since these do not delay each other
- */
+/* @param[in,out] last  arrival of the last frame in order; with flow_rate, of the frame's flow */
 static uint64_t arrival(const struct sim_link *l, struct sim_link_state *s, uint64_t sent,
 			uint64_t *last)
 {
@@ -340,11 +328,8 @@ void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len
 
 /* ---- links as text -------------------------------------------------------------------------- */
 
-/* Links as text: "loss=1%,delay=50us,rate=10G:64k". One table lists the items. */
-
 enum unit { NOTHING, SHARE, LENGTH, TIME, RATE, SIZE, FRAMES, MTU, FLAG };
 
-/* A field with its unit. An item has up to three, separated by colons. */
 struct value {
 	enum unit unit;
 	size_t offset;
@@ -352,7 +337,7 @@ struct value {
 
 struct item {
 	const char *key;
-	struct value value[3];
+	struct value value[3]; /* separated by colons in the text */
 };
 
 #define AT(unit, field)                                \
@@ -439,7 +424,6 @@ static int number(enum unit unit, const char *text, double *out)
 	if (text[strspn(text, "0123456789")] == 'x' || text[strspn(text, "0123456789")] == 'X')
 		return -EINVAL;
 	*out = strtod(text, &end);
-	/* 0 needs no unit. */
 	if (*out == 0 && *end == '\0')
 		return 0;
 	for (s = k->suffix; s->text && strcmp(s->text, end) != 0; s++)
@@ -504,7 +488,7 @@ static int flag(struct sim_link *l, const struct item *it, const char *text, cha
 	return 0;
 }
 
-/* Values that are left out at the end get their defaults. */
+/* Values that the text leaves out become 0, which means their default. */
 static int values(struct sim_link *l, const struct item *it, char *text, char *why, size_t why_len)
 {
 	char *next = text, *one;
@@ -559,10 +543,7 @@ static int one_item(struct sim_link *l, char *text, char *why, size_t why_len)
 	return values(l, &items[i], value, why, why_len);
 }
 
-/*
- * Items without effect, because another one is missing, and items that contradict each other are
- * errors.
- */
+/* Items that have no effect without another one, or that contradict each other, are errors. */
 static int together(const struct sim_link *l, char *why, size_t why_len)
 {
 	if ((l->queue_bytes || l->ecn_bytes) && !l->rate) {
@@ -614,7 +595,6 @@ static void print(char *buf, size_t len, enum unit unit, double x)
 		snprintf(buf, len, "%.10g%%", x * 100);
 		return;
 	}
-	/* Choose the largest unit in which the value is a whole number. */
 	best = kinds[unit].suffix;
 	for (s = best; s->text; s++)
 		if (x >= s->factor && fmod(x, s->factor) == 0)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file link/link.h
- * One direction of an imperfect link: rate, queue, delay and faults. The simulator (test/sim) and
- * weft-wire share it. Pure: time is an argument, random numbers are a stream of a seed, and it
- * neither allocates nor sends. It returns the fate of a frame and its time, which the caller
- * applies. Here are also the random numbers of both, and the queue in which they keep frames until
- * their time.
+ * One direction of an imperfect link, for the simulator (test/sim) and weft-wire. Functions return
+ * the fate of a frame and its time; the caller passes the time, and sends the frame. They allocate
+ * nothing, and the seed decides all random numbers.
  *
  * Stages of a frame: MTU, policers -> queue and rate (marks, tail drop) -> blackout, loss,
  * duplication -> corruption -> flow cap, delay, jitter, reordering.
@@ -20,11 +18,6 @@
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
-/*
- * Random numbers of simulated networks: splitmix64, with one stream per purpose. So a change in one
- * place of a scenario does not change the random numbers of all others.
- */
-
 struct sim_rng {
 	uint64_t state;
 };
@@ -36,7 +29,7 @@ static inline uint64_t sim_mix64(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-/** A stream of its own for every (seed, purpose). */
+/** splitmix64. Each purpose has its own stream, so that a change of one leaves others alone. */
 static inline struct sim_rng sim_rng_make(uint64_t seed, uint64_t purpose)
 {
 	return (struct sim_rng){sim_mix64(seed ^ sim_mix64(purpose + 0x9e3779b97f4a7c15ull))};
@@ -47,13 +40,13 @@ static inline uint64_t sim_rand(struct sim_rng *r)
 	return sim_mix64(r->state += 0x9e3779b97f4a7c15ull);
 }
 
-/** Uniform in [0, n); 0 for n = 0. */
+/** @return uniform in [0, n); 0 for n = 0 */
 static inline uint64_t sim_below(struct sim_rng *r, uint64_t n)
 {
 	return n ? sim_rand(r) % n : 0;
 }
 
-/** Uniform in [min, max]. */
+/** @return uniform in [min, max] */
 static inline uint64_t sim_between(struct sim_rng *r, uint64_t min, uint64_t max)
 {
 	return min + sim_below(r, max - min + 1);
@@ -61,7 +54,7 @@ static inline uint64_t sim_between(struct sim_rng *r, uint64_t min, uint64_t max
 
 static inline bool sim_chance(struct sim_rng *r, double p)
 {
-	/* For a probability of 0 no number is drawn: a perfect link does not change its stream. */
+	/* A fault that is off (0) draws no number, and so leaves the stream as it is. */
 	return p > 0 && (double)(sim_rand(r) >> 11) * 0x1p-53 < p;
 }
 
@@ -80,13 +73,10 @@ static inline void sim_fill(struct sim_rng *r, void *buf, size_t len)
 
 /* ---- a queue by due time --------------------------------------------------------------------- */
 
-/*
- * A binary heap in an array of the caller. Elements have any type that begins with struct sim_due.
- * Callers pass a constant size, so copies are inline.
- */
+/* A binary heap of any type that begins with struct sim_due. Constant sizes make copies inline. */
 
 struct sim_due {
-	uint64_t when, number; /**< the number makes the order of equal times definite */
+	uint64_t when, number; /**< ns; order of elements with equal times */
 };
 
 static inline bool sim_due_before(const void *a, const void *b)
@@ -111,7 +101,7 @@ static inline void sim_heap_add(void *heap, size_t *len, const void *item, size_
 	memcpy(h + i * size, item, size);
 }
 
-/** Remove the element that is due first, into @p item. *len > 0 */
+/** Move the element that is due first to @p item. The heap must not be empty. */
 static inline void sim_heap_take(void *heap, size_t *len, void *item, size_t size)
 {
 	char *h = heap, *last;
@@ -133,73 +123,63 @@ static inline void sim_heap_take(void *heap, size_t *len, void *item, size_t siz
 
 /* ---- the link -------------------------------------------------------------------------------- */
 
-/** FCS, preamble, gap: bytes on the wire in addition to those of the frame */
+/** Bytes on the wire in addition to those of the frame: FCS, preamble, gap. */
 #define SIM_LINK_EXTRA 24
 
 /**
- * The properties of a direction. All zero: perfect, immediate. They may change at any time, and
- * frames in flight keep their fate. Probabilities are per frame, rates in bit/s, sizes in bytes.
+ * 0 turns a limit or fault off, or selects a default. Members may change at any time, and frames in
+ * flight keep their fate. Probabilities are per frame, rates in bit/s, sizes in bytes.
  */
 struct sim_link {
-	uint64_t rate;       /**< 0 = no limit; SIM_LINK_EXTRA counts with every frame */
-	uint64_t rate_burst; /**< bytes that may pass at once after a pause: a token bucket */
+	uint64_t rate;       /**< each frame also uses it for SIM_LINK_EXTRA bytes */
+	uint64_t rate_burst; /**< bytes that may pass at once after a pause */
 	uint64_t delay_ns;
-	uint64_t jitter_ns; /**< added: uniform in [0, jitter); keeps order */
-	/** limit of the backlog of a slow direction; 0 = no limit; beyond: tail drop */
-	uint64_t queue_bytes;
-	/** backlog beyond which ECN-capable frames are marked; 0 = never */
-	uint64_t ecn_bytes;
+	uint64_t jitter_ns;   /**< added to the delay: uniform in [0, jitter_ns); keeps the order */
+	uint64_t queue_bytes; /**< needs `rate`; a frame that makes the backlog larger is dropped */
+	uint64_t ecn_bytes;   /**< needs `rate`; a larger backlog marks ECN-capable frames */
 	double loss;
-	/**
-	 * Share of frames lost in bursts, in addition to loss (Gilbert-Elliott): the link is bad
-	 * for burst_len frames on average, of which it loses burst_loss.
-	 */
-	double bursts;
-	double burst_len;  /**< 0 = 10 */
-	double burst_loss; /**< 0 = all */
+	double bursts;     /**< share of all frames lost in bursts, in addition to `loss` */
+	double burst_len;  /**< mean number of frames of a burst; 0 = 10 */
+	double burst_loss; /**< share of a burst's frames that is lost; 0 = all */
 	double dup;
-	double reorder;      /**< held back by up to reorder_ns while others pass */
-	uint64_t reorder_ns; /**< 0 = 100 us */
-	double corrupt;      /**< 1 to 3 bits flipped anywhere */
-	double truncate;     /**< cut short */
-	bool blackhole;      /**< all frames vanish; the link stays up */
-	uint32_t mtu;        /**< longest frame without its Ethernet and VLAN headers; 0 = any */
-	/** Policers drop the excess at once, as allowances of cloud networks do. */
-	uint64_t police_rate;
+	double reorder;            /**< frames held back by up to reorder_ns, while others pass */
+	uint64_t reorder_ns;       /**< 0 = 100 us */
+	double corrupt;            /**< frames with 1 to 3 flipped bits */
+	double truncate;           /**< frames cut to 1 byte or more */
+	bool blackhole;            /**< drops all frames; the link stays up */
+	uint32_t mtu;              /**< longest frame without its Ethernet and VLAN headers */
+	uint64_t police_rate;      /**< excess is dropped and not queued, as in clouds */
 	uint64_t police_burst;     /**< 0 = SIM_LINK_BURST */
-	uint64_t police_pps;       /**< frames a second */
+	uint64_t police_pps;       /**< frames a second; excess is dropped */
 	uint64_t police_pps_burst; /**< frames; 0 = SIM_LINK_PPS_BURST */
-	/** Each flow (5-tuple) gets at most this rate, with a queue of its own. */
-	uint64_t flow_rate;
-	uint64_t flow_queue; /**< 0 = SIM_LINK_BURST */
+	uint64_t flow_rate;        /**< limit of each flow (5-tuple), with a queue of its own */
+	uint64_t flow_queue;       /**< 0 = SIM_LINK_BURST */
 };
 
 #define SIM_LINK_BURST 65536
 #define SIM_LINK_PPS_BURST 64
-/** Number of separate caps; flows whose hashes have one remainder share a cap. */
+/** Flows whose hashes modulo this number are equal share a rate and a queue. */
 #define SIM_LINK_FLOWS 256
 
 struct sim_link_stats {
-	uint64_t frames, bytes; /**< offered */
+	uint64_t frames, bytes; /**< offered to the link, dropped ones included */
 	uint64_t too_long, policed, tail_drops, flow_drops;
 	uint64_t blackholed, lost, burst_lost;
 	uint64_t marked, dupped, reordered, corrupted, truncated;
 };
 
-/** Frames dropped by congestion: queue, policers, flow caps. */
 static inline uint64_t sim_link_congestion(const struct sim_link_stats *s)
 {
 	return s->tail_drops + s->policed + s->flow_drops;
 }
 
-/** The state of a direction. */
 struct sim_link_state {
 	struct sim_rng rng;
-	uint64_t free_at; /**< the direction is busy until then */
-	uint64_t last;    /**< arrival of the last frame in order: jitter must not overtake */
+	uint64_t free_at; /**< ns until which the direction is busy */
+	uint64_t last;    /**< ns of the last arrival in order, which jitter must not overtake */
 	uint64_t police_at, police_pps_at;
 	uint64_t max_queue; /**< largest backlog, bytes */
-	bool bad;           /**< the link is in a burst of loss */
+	bool bad;           /**< a burst of loss goes on */
 	struct {
 		uint64_t free_at, last;
 	} flow[SIM_LINK_FLOWS];
@@ -208,72 +188,64 @@ struct sim_link_state {
 
 void sim_link_init(struct sim_link_state *s, uint64_t seed, uint64_t purpose);
 
-/** The parts of a frame that the link uses. */
 struct sim_link_frame {
-	const uint8_t *data; /**< at least its headers: hdr_len bytes */
+	const uint8_t *data; /**< hdr_len bytes: at least the headers */
 	uint32_t hdr_len;
 	uint32_t len; /**< bytes of the whole frame, without FCS */
 };
 
-/** Do MTU or policers drop the frame before the queue? Counts it as offered. */
+/** Count a frame as offered. @return true: MTU or policers drop it */
 bool sim_link_refuses(const struct sim_link *l, struct sim_link_state *s,
 		      const struct sim_link_frame *f, uint64_t now);
 
-/**
- * The frame's time on the wire.
- * @return when its last bit is sent, with an unlimited queue
- */
+/** Occupy the rate for a frame, without a queue limit. @return ns at which the last bit is sent */
 uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, uint32_t len,
 			    uint64_t now);
 
 /**
- * sim_link_serialise() through the queue.
- * @param[out] mark  the caller must call sim_link_mark(), which counts if it has an effect
- * @return false: tail drop
+ * sim_link_serialise() with the limit queue_bytes.
+ * @param[out] mark  true: the caller must call sim_link_mark()
+ * @return false: the frame is dropped
  */
 bool sim_link_enqueue(const struct sim_link *l, struct sim_link_state *s, uint32_t len,
 		      uint64_t now, uint64_t *sent, bool *mark);
 
-/** The backlog in bytes. */
+/** @return the backlog in bytes */
 uint64_t sim_link_queued(const struct sim_link *l, const struct sim_link_state *s, uint64_t now);
 
-/** A copy that arrives at the other end. */
 struct sim_link_copy {
-	uint64_t when;
+	uint64_t when; /**< ns of the arrival */
 	uint32_t len;
 	unsigned int num_flips;
-	uint32_t flip[3]; /**< numbers of bits; may be beyond len */
+	uint32_t flip[3]; /**< numbers of bits, also of bits that truncation has cut off */
 };
 
-/**
- * The fate of a frame whose last bit was sent at @p sent.
- * @return number of copies: 0 to 2
- */
+/** @param sent  ns at which the last bit was sent. @return number of copies that arrive: 0 to 2 */
 unsigned int sim_link_deliver(const struct sim_link *l, struct sim_link_state *s,
 			      const struct sim_link_frame *f, uint64_t sent,
 			      struct sim_link_copy copy[2]);
 
-/** Flip a copy's bits in its data. */
 void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len);
 
 /* ---- frames: link/link.c ------------------------------------------------------------------- */
 
-/** Length of the Ethernet header with its VLAN tags; @p len if the frame ends before. */
+/** @return bytes of the Ethernet header with VLAN tags; @p len if the frame ends before */
 uint32_t sim_link_l2_len(const uint8_t *data, uint32_t len);
 /**
- * Hash of the 5-tuple; of IP addresses and protocol where there are no ports; of the Ethernet
- * header where there is no IP. After an IPv6 header any four bytes count as the ports.
+ * Hash the 5-tuple; if there are no ports, addresses and protocol; without IP, the Ethernet header.
+ * The four bytes behind an IPv6 header always count as ports.
  */
 uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len);
 /**
- * Set "congestion experienced" in an ECN-capable IPv4 or IPv6 header; the IPv4 checksum follows.
+ * Set "congestion experienced" in an ECN-capable IPv4 or IPv6 header, update the IPv4 checksum, and
+ * count the mark.
  * @return whether the frame is ECN-capable
  */
 bool sim_link_mark(struct sim_link_state *s, uint8_t *data, uint32_t len);
 
 /* ---- text: link/link.c ---------------------------------------------------------------------- */
 
-/** The syntax of sim_link_parse(), for help texts: lines of at most 80 columns. */
+/** The syntax of sim_link_parse(), in lines of at most 80 columns. */
 extern const char sim_link_help[];
 
 /**
@@ -284,7 +256,7 @@ extern const char sim_link_help[];
  */
 int sim_link_parse(const char *text, struct sim_link *l, char *why, size_t why_len);
 
-/** The text for sim_link_parse() that makes this link; "clear" for a perfect one. @return buf */
+/** @return @p buf: the text from which sim_link_parse() makes this link; "clear" = perfect */
 const char *sim_link_text(const struct sim_link *l, char *buf, size_t len);
 
 #endif /* LINK_LINK_H */

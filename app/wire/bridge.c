@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports, and forwarding: receive frames from a port, pass them to the model of the link, hold them
- * until they are due, send them. One thread serves all pairs.
- */
+/* One thread serves all pairs. A frame is held from the verdict of the link until it is due. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +44,7 @@ static int find_ports(char *const *names, unsigned int num, uint16_t *ports, uns
 	return APP_OK;
 }
 
-/* Without --mtu: the smallest MTU of the ports, and at most that of Ethernet, 1500. */
+/* Without --mtu, w->mtu becomes the smallest MTU of the ports, at most 1500. */
 static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, uint16_t *room)
 {
 	struct weft_passing_limits limits;
@@ -61,7 +58,7 @@ static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, u
 		if (!ret)
 			w->mtu = RTE_MIN(w->mtu, limits.mtu);
 	}
-	/* Buffers for that MTU: a memory port would request data room for 9000 bytes. */
+	/* For its own MTU, a memory port would request data room for 9000 bytes. */
 	*room = 0;
 	for (i = 0; i < num && !ret; i++) {
 		ret = eth_port_find(ports[i], w->mtu, &limits);
@@ -166,7 +163,7 @@ const struct wire_counter wire_counter[WIRE_COUNTERS] = {
 
 /* ---- the trace ------------------------------------------------------------------------------ */
 
-#define TRACE_FROM 3                 /* counters of all frames are before it */
+#define TRACE_FROM 3                 /* the counters before it change with each frame */
 #define TRACE_TO (WIRE_COUNTERS - 2) /* no link changes ring_full and port_busy */
 
 struct trace_before {
@@ -231,8 +228,8 @@ int wire_trace_close(struct wire *w, const char *name)
 
 /* ---- forwarding ----------------------------------------------------------------------------- */
 
-#define INPUT_NS 10000000 /* how often standard input is checked */
-#define IDLE_ROUNDS 200   /* rounds without a frame, before the thread sleeps */
+#define INPUT_NS 10000000 /* least time between two checks of standard input */
+#define IDLE_ROUNDS 200   /* rounds without a frame, after which the thread sleeps */
 
 /* ---- from the port -------------------------------------------------------------------------- */
 
@@ -248,10 +245,7 @@ static void flip(const struct sim_link_copy *copy, struct rte_mbuf *m)
 	sim_link_flip(copy, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 }
 
-/*
- * A frame that is cut, duplicated or gets wrong bits is copied: a PMD may share the buffer of the
- * original. An ECN mark is set in the original.
- */
+/* Cut, flipped and duplicated frames are copies: a PMD may share the buffer of the original. */
 static void pass(struct wire *w, struct wire_dir *d, struct rte_mbuf *m,
 		 const struct sim_link_copy *copy, bool last)
 {
@@ -311,7 +305,7 @@ static bool has_room(struct wire *w, struct wire_dir *d, size_t held)
 	return false;
 }
 
-/* @return when the frame arrives; 0 = never */
+/* @return ns at which the first copy is due; 0 = the frame was dropped */
 static uint64_t carry(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_t now,
 		      size_t held)
 {
@@ -385,7 +379,7 @@ static uint16_t transmit(struct wire_dir *d, uint64_t now)
 	for (i = 0; i < d->num_out; i++)
 		d->counters.tx_bytes += d->out[i]->pkt_len;
 	sent = rte_eth_tx_burst(d->to, 0, d->out, d->num_out);
-	/* Frames without space in the port's ring stay, in front of all others. */
+	/* Frames without space in the port's ring stay in front of all others. */
 	for (i = sent; i < d->num_out; i++) {
 		d->counters.tx_bytes -= d->out[i]->pkt_len;
 		d->out[i - sent] = d->out[i];
@@ -408,7 +402,7 @@ static uint64_t now_ns(void)
 		begin = rte_get_timer_cycles();
 		factor = 1e9 / (double)rte_get_timer_hz();
 	}
-	/* A double counts nanoseconds exactly for a hundred days. 0 means never. */
+	/* A double is exact for 100 days of ns. The clock starts at 1 s, because 0 means never. */
 	return (uint64_t)((double)(rte_get_timer_cycles() - begin) * factor) + 1000000000;
 }
 
@@ -439,7 +433,7 @@ static void doze(const struct wire *w, uint64_t now)
 	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
-/* Count what the rings of the ports have lost: the links have not seen these frames. */
+/* The links have not seen the frames that the rings of the ports have lost. */
 static void count_ring_losses(struct wire *w)
 {
 	struct wire_dir *d;

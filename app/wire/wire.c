@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-wire: a bad network between DPDK ports. Options, commands and output. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,7 +41,6 @@ static size_t line_end(char *buf, size_t len, size_t at)
 	return at;
 }
 
-/* Links of all pairs, a line each. */
 static void report_links(const struct wire *w, char *buf, size_t len)
 {
 	char text[1024];
@@ -59,7 +57,7 @@ static void report_links(const struct wire *w, char *buf, size_t len)
 	}
 }
 
-/* Counters of all directions: received and sent frames, and all others that are not 0. */
+/* Counters that are 0 are left out, except received and sent frames. */
 static void report_counters(const struct wire *w, char *buf, size_t len)
 {
 	const struct wire_dir *d;
@@ -92,7 +90,6 @@ static const char command_help[] =
 
 /* ---- one command ---------------------------------------------------------------------------- */
 
-/* Does the line begin with the word? Then skip it. */
 static bool takes(const char **line, const char *word)
 {
 	size_t n = strlen(word);
@@ -104,7 +101,7 @@ static bool takes(const char **line, const char *word)
 	return true;
 }
 
-/* @param[out] first, last  the selected pairs. @return 0; -EINVAL: @p answer has the error */
+/* @param[out] first, last  all pairs, or the one that the line names. @param[out] answer  error */
 static int which_pairs(const struct wire *w, const char **line, unsigned int *first,
 		       unsigned int *last, char *answer, size_t len)
 {
@@ -142,7 +139,7 @@ static int change(struct wire *w, const char *line, char *answer, size_t len)
 		snprintf(answer, len, "the change is missing, e.g. loss=5%%");
 		return -EINVAL;
 	}
-	/* The command changes all selected links, or none if one change is invalid. */
+	/* The command changes all selected links, or none if the change of one is invalid. */
 	for (i = first; i <= last; i++) {
 		for (dir = from; dir <= to; dir++) {
 			changed[i][dir] = w->pair[i].dir[dir].link;
@@ -158,11 +155,7 @@ static int change(struct wire *w, const char *line, char *answer, size_t len)
 	return 0;
 }
 
-/*
- * Execute a command line. The caller holds the lock.
- * @param[out] answer  one or more lines of text, or after an error one sentence
- * @return 0 or -EINVAL
- */
+/* The caller holds the lock. @param[out] answer  lines of text, or after an error one sentence */
 static int run_command(struct wire *w, const char *line, char *answer, size_t len)
 {
 	line += strspn(line, " \t");
@@ -203,7 +196,7 @@ static void do_line(struct wire *w, const char *line)
 	fflush(stdout);
 }
 
-/* @return bytes after the last complete line */
+/* @return bytes of the last line, which is incomplete and now at the start of @p buf */
 static size_t do_lines(struct wire *w, char *buf, size_t len)
 {
 	char *line = buf, *end;
@@ -218,7 +211,6 @@ static size_t do_lines(struct wire *w, char *buf, size_t len)
 	return len;
 }
 
-/* Execute lines from standard input, without waiting. Takes the lock for each. */
 static void read_commands(struct wire *w)
 {
 	static char buf[LINE];
@@ -248,7 +240,7 @@ static void read_commands(struct wire *w)
 
 /* ---- telemetry ------------------------------------------------------------------------------ */
 
-/* DPDK's telemetry callbacks have no argument, and names of commands no '-'. */
+/* DPDK's telemetry callbacks have no argument for the bridge. */
 static struct wire *reported;
 
 static int on_links(const char *cmd, const char *params, struct rte_tel_data *data)
@@ -319,7 +311,7 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 static void register_telemetry(struct wire *w)
 {
 	reported = w;
-	/* With --no-telemetry the commands are registered, but no socket serves them. */
+	/* Names of commands have no '-'. With --no-telemetry no socket serves the commands. */
 	rte_telemetry_register_cmd("/weft_wire/links", on_links, "Links of all pairs.");
 	rte_telemetry_register_cmd("/weft_wire/counters", on_counters,
 				   "Counters of a pair. Parameter: its number (0).");
@@ -338,7 +330,7 @@ struct options {
 	unsigned int num_ports;
 };
 
-/* -l is for both directions. */
+/* -l sets both directions, -f and -b one. */
 static int option_link(void *options, const char *option, const char *value)
 {
 	struct options *o = options;
@@ -411,7 +403,6 @@ static const struct cli_command command = {
 		 "loss=1%,delay=1ms\n"},
 };
 
-/* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(struct options *o, int argc, char **argv)
 {
 	int ret = cli_options_parse(&command, o, argc, argv);
@@ -492,6 +483,6 @@ int main(int argc, char **argv)
 	ret = parse(&o, argc, argv);
 	if (!ret)
 		ret = run(&o, eal_count, eal_words);
-	/* Telemetry callbacks may still run: the links stay until the process ends. */
+	/* Telemetry callbacks may still run, so the links stay until the process ends. */
 	return eal_exit(ret < 0 ? APP_OK : ret);
 }
