@@ -59,7 +59,6 @@ bool cli_wants_help(int argc, char **argv)
 
 /* ---- numbers */
 
-/* Digits, then at most one unit letter; nothing else, not even a sign. */
 static int parse_number(const char *text, unsigned int kilo, uint64_t *value)
 {
 	unsigned long long number;
@@ -251,7 +250,6 @@ static volatile sig_atomic_t caught;
 
 static void on_signal(int sig)
 {
-	/* A second signal ends the process at once. */
 	if (caught)
 		_exit(128 + sig);
 	caught = sig;
@@ -335,10 +333,10 @@ double sys_seconds(void)
 
 /* ---- tables of options ---------------------------------------------------------------------- */
 
-#define COLUMN 25 /* the help of an option begins at this column */
-#define WIDTH 79  /* columns of --help */
+#define COLUMN 25 /* from 0: where the help text of an option begins */
+#define WIDTH 79
 #define OPTIONS_MAX 64
-#define LONG_FIRST 256 /* getopt's value of an option without a letter: this and its index */
+#define LONG_FIRST 256 /* val of an option without a letter: its index is added */
 
 static const struct cli_option common[] = {
 	{"help", 'h', NULL, "this text"},
@@ -366,7 +364,6 @@ static bool has_option(const struct entries *e, const char *name)
 	return false;
 }
 
-/* An option of the program takes the place of a common one of that name. */
 static void entries_add(struct entries *e, const struct cli_option *o)
 {
 	for (; o->name || o->table || o->heading; o++) {
@@ -386,7 +383,7 @@ static void entries_of(struct entries *e, const struct cli_command *cmd)
 
 /* ---- --help ---------------------------------------------------------------------------------- */
 
-/* Print words from column COLUMN on; the cursor is there already. */
+/* The cursor is at column COLUMN. */
 static void print_wrapped(const char *text, FILE *out)
 {
 	size_t column = COLUMN, length;
@@ -442,7 +439,6 @@ static void print_help(const struct cli_command *cmd, FILE *out)
 
 /* ---- the manual ------------------------------------------------------------------------------ */
 
-/* Plain text as one line of mdoc. */
 static void print_roff(const char *text, FILE *out)
 {
 	if (*text == '.' || *text == '\'')
@@ -503,10 +499,7 @@ static void print_manual(const struct cli_command *cmd, FILE *out)
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-/*
- * After an option with an argument, and for other arguments, bash completes names of files
- * ("-o default").
- */
+/* Where COMPREPLY stays empty, bash completes names of files ("-o default"). */
 static void print_completion(const struct cli_command *cmd, FILE *out)
 {
 	const char *before = "\t";
@@ -655,7 +648,6 @@ static void print_wrong_option(char **argv, const struct option *longs, int what
 		cli_error("there is no option '%s'; see --help%s", word, eal);
 }
 
-/* getopt_long() with error messages of our own, which name the remedy. */
 static int next_option(int argc, char **argv, const char *shorts, const struct option *longs)
 {
 	int c;

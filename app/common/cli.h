@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/cli.h
- * Command lines of all programs: tables of options, numbers with units, error messages and exit
- * codes. weft_eal_split_args() (drivers/dpdk/port/eal.h) splits off the arguments of the EAL.
- *
- * Also the functions of the operating system that programs need: signals, cores, memory figures,
- * time.
+ * Command lines of all programs, and the calls of the operating system that they need.
+ * weft_eal_split_args() (drivers/dpdk/port/eal.h) splits off the arguments of the EAL.
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H
@@ -24,8 +21,7 @@ enum app_exit {
 	APP_DATA = 4,  /**< bytes arrived changed, or fewer or more than were sent */
 };
 
-/** Default TCP port of the out-of-band connection. */
-#define CLI_DEFAULT_PORT 13377
+#define CLI_DEFAULT_PORT 13377 /**< of the out-of-band connection (TCP) */
 
 /** Name at the beginning of each message. Static storage. */
 extern const char *cli_program;
@@ -46,7 +42,7 @@ const char *cli_last_error(void);
 /** Replace the message that the peer receives by "what: why". Prints nothing. */
 void cli_set_last_error(const char *what, const char *why);
 
-/** Is -h, --help or --version among the arguments? They work also with a wrong environment. */
+/** If true, the caller reads no WEFT_ variables: help is printed although one is wrong. */
 bool cli_wants_help(int argc, char **argv);
 
 /*
@@ -64,10 +60,7 @@ int cli_port(const char *text, uint16_t *port);
  */
 int cli_host_port(const char *text, char *host, size_t size, uint16_t *port);
 
-/**
- * Sizes as "8", "8,64,1k", "8:4M" (8 and its doubles up to 4M; 4M only if it is one of them), or
- * mixed.
- */
+/** From "8", "8,64,1k", or "8:4M": 8 and its doubles up to 4M; 4M only if it is one of them. */
 struct cli_sizes {
 	uint64_t *size;
 	unsigned int count;
@@ -86,7 +79,7 @@ const char *cli_size_text(uint64_t size, char *buf, size_t len);
  */
 void sys_catch_signals(void);
 
-/** The signal that has come and is to end the program, or 0. */
+/** @return 0 before the first signal */
 int sys_signal(void);
 
 /** A callback for waits (oob_idle_cb). @return -EINTR once a signal has come, else 0 */
@@ -113,12 +106,12 @@ double sys_seconds(void);
 /* ---- tables of options ---------------------------------------------------------------------- */
 
 /*
- * The options of a program as a table, from which come the parser, --help, the completion of bash,
- * and the list of options of the manual page.
+ * The options of a program as a table: the source of the parser, --help, the completion of bash,
+ * and the list of options of the manual page. The build gets the last two by a hidden option:
+ * "--print-options completion" and "--print-options manual".
  *
- * Each program has -h, --help and --version in addition. An entry of the program that is named so
- * and sets nothing takes the place of the common one, as -v for --version. A hidden option prints
- * the two texts of the build: "--print-options manual" or "--print-options completion".
+ * Each program has -h, --help and --version in addition. A program's own entry with such a name,
+ * which sets nothing, takes the place of the common one: it may add -v to --version.
  */
 
 /** The table ends with an entry that is all zero. */
@@ -126,41 +119,34 @@ struct cli_option {
 	const char *name;     /**< the long name, as "block" for --block */
 	char letter;          /**< the short name; 0 = none */
 	const char *argument; /**< name of the argument, as "SIZE"; NULL = the option takes none */
-	/**
-	 * One text without a full stop, which is wrapped where necessary. The manual page adds
-	 * details (doc/options_page.py).
-	 */
+	/** without line breaks and full stop; doc/options_page.py adds details for the manual */
 	const char *help;
 	/*
-	 * What it sets in the options of the program is one of these. An offset is never 0: options
-	 * do not begin with one of these members.
+	 * An entry has at most one of flag, number and set. The offset 0 is none, so the struct of
+	 * a program's options begins with another member.
 	 */
-	size_t flag; /**< offset of a bool that becomes true */
+	size_t flag; /**< offset, in that struct, of a bool that becomes true */
 	struct {
 		size_t at; /**< offset of a uint64_t that becomes the argument */
 		uint64_t min, max;
 	} number;
-	/**
-	 * @param option  its name for error messages, as "-b" or "--counters"
-	 * @return APP_OK, or an exit code after an error message
-	 */
+	/** @param option  "-b" or "--block". @return APP_OK or an exit code, after a message */
 	int (*set)(void *options, const char *option, const char *value);
-	/** An entry with this member has no other: the options of this table come here. */
+	/** An entry with a table has no other member: that table's options take its place. */
 	const struct cli_option *table;
-	/** An entry with this member has no other: a line above the options that follow. */
+	/** An entry with a heading has no other member: the heading is a line of --help. */
 	const char *heading;
 };
 
-/** The command line of a program. */
 struct cli_command {
 	const char *name;
-	const char *usage; /**< the text before the options */
+	const char *usage;
 	const struct cli_option *options;
-	const char *after[5]; /**< texts behind the options, one after the other */
+	const char *after[5]; /**< texts of --help behind the options; NULL = none */
 };
 
 /**
- * Parse the options. Afterwards argv[optind] (getopt) is the first argument that is no option.
+ * Afterwards argv[optind] (getopt) is the first argument that is no option.
  * @return APP_OK, an exit code after an error message, or -1: a text was printed, and the program
  *         ends with 0
  */

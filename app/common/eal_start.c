@@ -76,10 +76,7 @@ static int start_words(int count, char *const *words, const struct weft_config *
 	return ret;
 }
 
-/*
- * WEFT_LANES names lanes, and none of them has a DPDK port.
- * @param[out] udp  one of them is over UDP, which needs the EAL's memory
- */
+/* @param[out] udp  a lane is over UDP, which needs the EAL's memory */
 static bool need_no_port(const struct weft_config *config, bool *udp)
 {
 	static const char *const without[] = {"shm", "self", "udp"};
@@ -163,7 +160,7 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 	return core >= 0 && sys_pin((unsigned int)core) ? APP_USAGE : APP_OK;
 }
 
-/* A NIC with its RDMA driver, or a software RDMA device: lanes need no DPDK port then. */
+/* A NIC with its RDMA driver, or a software RDMA device, needs no DPDK port for its lanes. */
 static bool have_rdma(void)
 {
 	DIR *dir = opendir("/sys/class/infiniband");

@@ -17,32 +17,27 @@
 /** Entries of each ring of a port, or the port's maximum where that is less. */
 #define ETH_PORT_RING 1024
 
-/**
- * Query the limits of a port.
- * @param mtu  in bytes; 0 = the port's own
- * @return APP_OK, or an exit code after an error message
- */
+/** @param mtu  in bytes; 0 = the port's own. @return APP_OK, or an exit code after a message */
 int eth_port_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits);
 
 /**
- * Data room of buffers, headroom included, for frames of an MTU with two VLAN tags.
+ * The data room of buffers in bytes, headroom included, for frames of an MTU with two VLAN tags.
  * @param mtu  in bytes
- * @param room the largest of the least data rooms that the ports require
+ * @param room the largest `room` of the ports' limits
  */
 uint16_t eth_port_room(uint16_t mtu, uint16_t room);
 
-/** Configure and start a port. @return APP_OK or an exit code after an error message */
+/** @return APP_OK or an exit code after an error message */
 int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool);
 
 /** Frames that a port's receive ring has lost: by the device's counters, or by the kernel's. */
 struct eth_port_ring {
-	int sock;      /**< socket of net_af_packet, whose PMD counts no losses; -1 = another PMD */
-	uint64_t lost; /**< frames lost so far */
+	int sock; /**< socket of net_af_packet, whose PMD counts no losses; < 0 = another PMD */
+	uint64_t lost;
 };
 
-/** Begin to count, once the port is open. */
+/** Call it after eth_port_open(). */
 void eth_port_ring_init(uint16_t port, struct eth_port_ring *r);
-/** @return frames that were lost so far */
 uint64_t eth_port_ring_lost(uint16_t port, struct eth_port_ring *r);
 
 /** @param buf  of RTE_ETH_NAME_MAX_LEN bytes @return buf */

@@ -21,7 +21,7 @@ int gnuplot_check_name(const char *file)
 	return APP_USAGE;
 }
 
-/* A string of gnuplot in single quotes: only single quotes are escaped in it. */
+/* A string of gnuplot in single quotes: a quote is doubled, and a newline would end the string. */
 static void write_quoted(FILE *out, const char *variable, const char *text)
 {
 	fprintf(out, "%s = '", variable);
@@ -51,7 +51,6 @@ bool gnuplot_is_installed(void)
 	return false;
 }
 
-/* After a failure no empty picture remains. */
 static void remove_if_empty(const char *file)
 {
 	struct stat st;

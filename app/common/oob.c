@@ -33,8 +33,7 @@ struct oob {
 	uint8_t in[4 * (OOB_HEADER + OOB_MAX)];
 };
 
-/* The process's key of TLS; NULL = none. */
-static uint8_t *oob_key;
+static uint8_t *oob_key; /* of TLS; NULL = none */
 
 int oob_set_key(const uint8_t *job_key)
 {
@@ -76,7 +75,6 @@ static void put_header(uint8_t *out, enum oob_type type, size_t length)
 	oob_put32(out + 8, (uint32_t)length);
 }
 
-/* @return as send(2), but a negative error */
 static ssize_t put_bytes(struct oob *oob, const void *data, size_t length)
 {
 	ssize_t n;
@@ -254,7 +252,6 @@ int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len)
 	return 1;
 }
 
-/* The body of a BYE. @return its length */
 static size_t put_bye(uint8_t *out, int code, const char *text)
 {
 	size_t length = strnlen(text, OOB_BYE_TEXT);
@@ -310,7 +307,6 @@ static void make_hello(struct hello *mine)
 	mine->tls = oob_key != NULL;
 }
 
-/* @return true: the same program and version; false: @p why has the reason */
 static bool is_peer(const struct hello *theirs, char *why, size_t len)
 {
 	char program[sizeof(theirs->program) + 1];
@@ -350,7 +346,7 @@ static void set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
 }
 
-/* Make a connection of a connected socket that does not block. @return NULL: no memory */
+/* @param fd  a connected socket that does not block. @return NULL: no memory, and fd stays open */
 static struct oob *oob_new(int fd)
 {
 	char host[64] = "?", port[16] = "?";
@@ -373,7 +369,6 @@ static struct oob *oob_new(int fd)
 
 #define GREETING_SECONDS 5u
 
-/* Why the handshake of TLS has failed, and what helps. */
 static void tls_why(int ret, char *why, size_t len)
 {
 	if (ret == -EACCES)
@@ -406,10 +401,7 @@ static int dial_idle(void *arg)
 	return d->idle ? d->idle(d->arg) : 0;
 }
 
-/*
- * Check the server's greeting without waiting.
- * @return 0 = it is a peer, -EAGAIN = incomplete yet, or -EPROTO with a reason in @p why
- */
+/* @return 0; -EAGAIN = the greeting is not complete; or -EPROTO with a reason in @p why */
 static int check_hello(struct oob *oob, char *why, size_t len)
 {
 	struct hello theirs = {0};
@@ -429,7 +421,7 @@ static int check_hello(struct oob *oob, char *why, size_t len)
 	return -EPROTO;
 }
 
-/* The handshake of TLS, if there is a key. @return 0 or an error with a reason in @p why */
+/* @return 0, also without a key; or an error with a reason in @p why */
 static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, char *why, size_t len)
 {
 	short events = 0;
@@ -450,7 +442,6 @@ static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, cha
 	return ret;
 }
 
-/* Exchange greetings, and check that of the server. */
 static int greet(struct weft_tcp_connect *t, int fd, uint64_t end)
 {
 	uint64_t latest = weft_tcp_now() + GREETING_SECONDS * (uint64_t)WEFT_TCP_SECOND;
@@ -520,7 +511,7 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 struct oob_server {
 	struct weft_tcp_server *tcp;
 	bool busy;
-	unsigned int refused; /* clients that were refused after their greeting */
+	unsigned int refused; /* messages printed about clients whose handshake of TLS has failed */
 	uint8_t hello[HELLO_BYTES];
 	size_t bye_length;
 	uint8_t bye[OOB_HEADER + 4 + OOB_BYE_TEXT];
@@ -639,10 +630,7 @@ static int take_client(struct oob_server *server, oob_idle_cb idle, void *arg, s
 
 #define REFUSED_LINES 16u
 
-/*
- * @return 0, idle's error, that of tls_open(), or -EACCES: the handshake has failed, and the client
- *   is refused
- */
+/* @return 0, the error of idle or tls_open(), or -EACCES: the handshake has failed */
 static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb idle, void *arg)
 {
 	double end = sys_seconds() + GREETING_SECONDS;

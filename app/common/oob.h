@@ -9,8 +9,8 @@
  * loop. A message has a 12-byte header {magic, type, length} and up to OOB_MAX bytes,
  * little-endian. Any other bytes end the connection with -EPROTO.
  *
- * With a job key all messages but the greetings go through TLS (common/tls.h). Both ends then need
- * the same key: a peer without one, or with another one, is refused.
+ * With a job key all messages behind the greetings go through TLS (common/tls.h). Both ends then
+ * need the same key: a peer without one, or with another one, is refused.
  */
 #ifndef APP_OOB_H
 #define APP_OOB_H
@@ -20,8 +20,7 @@
 #include <stdint.h>
 
 #define OOB_MAX 16384u
-/** Longest text of OOB_BYE, in bytes. */
-#define OOB_BYE_TEXT 512u
+#define OOB_BYE_TEXT 512u /**< bytes of the longest text of OOB_BYE */
 
 enum oob_type {
 	OOB_HELLO = 1, /**< program and version; both must be the same at both ends */
@@ -38,24 +37,21 @@ enum oob_type {
 
 struct oob;
 
-/** Type of the first complete message that was not taken yet; 0 = there is none. */
+/** @return type of the first message not taken yet; 0 = none is complete */
 uint32_t oob_next(const struct oob *oob);
 
 /** Called during a wait. @return 0 to continue, or a negative error that ends the wait */
 typedef int (*oob_idle_cb)(void *arg);
 
 /**
- * The key of all later connections of the process. @param job_key  32 bytes; NULL = none
+ * For all later connections of the process. @param job_key  32 bytes; NULL = none
  * @return 0, -ENOMEM, or the error of tls_key_derive()
  */
 int oob_set_key(const uint8_t *job_key);
 
 struct oob_server;
 
-/**
- * Listen. @p host is the local address, NULL = all (IPv4 and IPv6).
- * @return 0, or a negative error after an error message
- */
+/** @param host  NULL = all, IPv4 and IPv6. @return 0, or a negative error after a message */
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server);
 
 /** The TCP port on which a server listens, which may have been opened with port 0. */
@@ -69,13 +65,10 @@ uint16_t oob_server_port(const struct oob_server *server);
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
-/**
- * Refuse waiting clients with this text, after their greetings; never blocks. Call it repeatedly
- * while a peer is served.
- */
+/** Refuse clients after their greetings; never blocks. Call repeatedly while a peer is served. */
 void oob_server_refuse(struct oob_server *server, const char *text);
 
-/** Close and free a server. NULL is allowed. */
+/** NULL is allowed. */
 void oob_server_close(struct oob_server *server);
 
 /**
@@ -112,8 +105,8 @@ int oob_poll(struct oob *oob);
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 
 /**
- * Wait for a message: alternate oob_poll() and @p idle until the message is there or @p timeout
- * seconds (0 = no timeout) have passed.
+ * Alternate oob_poll() and @p idle until the message is there.
+ * @param timeout  in seconds; 0 = none
  * @return as oob_take(), but -ETIMEDOUT instead of -EAGAIN; or the error of @p idle
  */
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
@@ -122,16 +115,15 @@ int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, do
 /** Wait until the peer calls oob_barrier(), too. @return 0, or as oob_send() or oob_recv() */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
-/** Has BYE arrived, though it may not be taken yet? @return 1 with its code and text, else 0 */
+/** @return 1 with code and text once a BYE has arrived, also before it is taken; else 0 */
 int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len);
 
-/** Send BYE with an exit code and a message text ("" = none). @return 0 or a negative error */
+/** @param text  "" = none. @return as oob_send() */
 int oob_bye(struct oob *oob, int code, const char *text);
 
-/** The socket, for poll(). */
 int oob_fd(const struct oob *oob);
 
-/** Close and free a connection, without BYE. NULL is allowed. */
+/** Sends no BYE. NULL is allowed. */
 void oob_close(struct oob *oob);
 
 #endif /* APP_OOB_H */

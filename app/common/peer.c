@@ -29,7 +29,7 @@
 
 /* Protects `first`: threads of the library log, too. */
 static pthread_mutex_t first_lock = PTHREAD_MUTEX_INITIALIZER;
-static char first[2][TEXT_MAX]; /* WEFT_LOG_ERROR, WEFT_LOG_WARN */
+static char first[2][TEXT_MAX]; /* by level: the first line of the log since reason_begin() */
 
 static bool on_log_line(enum weft_log_level level, const char *source, const char *text, void *arg)
 {
@@ -44,10 +44,7 @@ static bool on_log_line(enum weft_log_level level, const char *source, const cha
 	return false;
 }
 
-/*
- * Before a call that may fail: record lines of the library's log, without those of earlier calls.
- * The log is written as before.
- */
+/* Call it before a call of the library that may fail. */
 static void reason_begin(void)
 {
 	weft_log_set_callback(on_log_line, NULL);
@@ -107,10 +104,7 @@ static const char *other(const struct peer *p)
 	return p->server ? "client" : "server";
 }
 
-/*
- * Print how the peer has ended, and write the flight recorder: lanes, which write it when they
- * fail, detect the end of a process later than the out-of-band connection.
- */
+/* Writes the flight recorder, as failing lanes do: they detect the end of a process later. */
 static void print_end(const struct peer *p, const char *what)
 {
 	char text[640], reason[160];
@@ -128,7 +122,7 @@ static void print_end(const struct peer *p, const char *what)
 			  text);
 }
 
-/* The out-of-band connection has ended, or an unexpected message has arrived. */
+/* @param status  of the out-of-band connection; a BYE that has arrived takes precedence */
 static int peer_lost(struct peer *p, int status)
 {
 	char text[OOB_BYE_TEXT + 1];
@@ -184,15 +178,11 @@ int peer_check(struct peer *p)
 	ret = oob_poll(p->oob);
 	if (!ret && !oob_peer_bye(p->oob, NULL, NULL, 0))
 		return 0;
-	/*
-	 * In an orderly end, BYE follows a last barrier of both, so a BYE at this point is an
-	 * error.
-	 */
+	/* In an orderly end BYE follows a last barrier of both, so here a BYE is an error. */
 	peer_lost(p, ret);
 	return -ECANCELED;
 }
 
-/* oob_idle_cb for a peer (arg): progress and the checks. */
 static int peer_idle(void *arg)
 {
 	struct peer *p = arg;
@@ -372,10 +362,7 @@ int peer_open(struct peer *p)
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 
-/*
- * When the peer has given up or died, the TCP connection has the better message. The lanes may fail
- * earlier, so wait for that message for a short time.
- */
+/* The TCP connection has the better message, but lanes may fail before it arrives. */
 static bool peer_sends_reason(struct peer *p)
 {
 	double end = sys_seconds() + WHY_SECONDS;
@@ -471,7 +458,7 @@ static bool a_lane_connects(struct peer *p)
 
 /*
  * An endpoint is up with its first lane. The other lanes follow within one or two round trips, and
- * the passive side learns of each lane only when it connects. Output and measurements must include
+ * the passive side lists a lane only from its connection on. Output and measurements must include
  * all lanes.
  */
 static int wait_for_lanes(struct peer *p)

@@ -128,7 +128,6 @@ struct lanes {
 	} lane[32];
 };
 
-/* Does a counter of this name count received frames that the lane or its port had to drop? */
 static bool is_drop(const char *counter)
 {
 	static const char *const port[] = {"rx_missed_errors", "rx_mbuf_allocation_errors"};

@@ -18,16 +18,10 @@ int peer_options_init(struct peer_options *opts);
 /** The common options, for the table of a program whose options begin with struct peer_options. */
 extern const struct cli_option peer_option_table[];
 
-/**
- * Execute "-L" (@p value is that of WEFT_LANES) or "-S" (@p value is NAME=VALUE of a variable).
- * @return APP_OK or an exit code
- */
+/** "-L" with a value of WEFT_LANES, or "-S" with NAME=VALUE. @return APP_OK or an exit code */
 int peer_option(void *options, const char *option, const char *value);
 
-/**
- * Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or
- * APP_USAGE
- */
+/* @param text  as for cli_host_port(). @return APP_OK or APP_USAGE */
 int peer_host(struct peer_options *opts, const char *text);
 int peer_local(struct peer_options *opts, const char *text);
 
@@ -42,24 +36,15 @@ void lane_losses(struct peer *p, char *buf, size_t size);
 struct program {
 	const char *name;
 	const char *server; /**< see cli_server */
-	/** @return 0, an exit code, or -1: --help or --version is done */
+	/** @return as cli_options_parse() */
 	int (*parse)(void *options, int argc, char **argv);
-	/** @return exit code */
 	int (*run)(void *options, int eal_count, char **eal_words);
 };
 
-/**
- * Split the command line, catch signals, read configuration, parse, run. The caller ends with
- * eal_exit(), after it has freed what its options hold.
- * @return exit code
- */
+/** @return exit code, for eal_exit(): the caller calls it after it has freed its options */
 int program_main(const struct program *p, struct peer_options *options, int argc, char **argv);
 
-/**
- * The common start of a program: the EAL, the lanes, the out-of-band connection, the endpoint. The
- * caller calls peer_end() afterwards, also after a failure.
- * @return APP_OK or an exit code after an error message
- */
+/** The caller calls peer_end(), also after a failure. @return APP_OK or an exit code */
 int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
 		    char **eal_words);
 

@@ -29,7 +29,7 @@ void roce_counters_read(struct roce_counters *c);
 /* Sort by name, then by device and port. */
 void roce_counters_sort(struct roce_counters *c);
 
-/* Print counters that have grown. In the order of roce_counters_read() each port has one line. */
+/* Print how far counters have grown. In the order of roce_counters_read() a port has one line. */
 void roce_counters_print(const struct roce_counters *before, const struct roce_counters *after);
 
 #endif /* COMMON_ROCE_COUNTERS_H */

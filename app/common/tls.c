@@ -23,11 +23,10 @@
 static const uint8_t suite_id[] = {0x13, 0x01};
 static const uint8_t identity[] = "weft job key 1";
 
-/* Allocated by weft_secret_alloc(), because it contains the key. */
 struct tls {
 	SSL_CTX *ctx;
 	SSL *ssl;
-	uint8_t key[TLS_KEY_LEN];
+	uint8_t key[TLS_KEY_LEN]; /* a secret: weft_secret_alloc() allocates the struct */
 };
 
 int tls_key_derive(const uint8_t job_key[TLS_KEY_LEN], uint8_t key[TLS_KEY_LEN])
@@ -138,7 +137,7 @@ void tls_close(struct tls *t)
 	weft_secret_free(t, sizeof(*t));
 }
 
-/* Of a call of libssl that returned @p n. @return negative error; 0: the end of the connection */
+/* @param n  result of a call of libssl. @return negative error; 0: the end of the connection */
 static int error_of(const struct tls *t, int n, short *events)
 {
 	switch (SSL_get_error(t->ssl, n)) {

@@ -2,7 +2,7 @@
 /*
  * weft-farewell: waits for the end of the process that has started it, and then sends the farewells
  * that the process has left in shared memory (drivers/dpdk/frame/farewell.h). The library starts
- * it; it is of no use otherwise, and reads no argument and no input.
+ * it.
  */
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 #define FD_PROCESS 6
 #define ROUNDS 3u           /* farewells are repeated, since frames get lost */
 #define ROUND_NS 100000000l /* time between the first two rounds; then it doubles */
-#define BURST 64u           /* frames sent at once */
-#define BURST_NS 1000000l   /* time between two bursts */
+#define BURST 64u           /* frames sent before a pause of BURST_NS */
+#define BURST_NS 1000000l
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -103,7 +103,7 @@ static bool send_udp(const struct weft_farewell_slot *s, uint32_t len)
 			from.v6.sin6_port = 0;
 		else
 			from.v4.sin_port = 0;
-		bind(fd, &from.any, size); /* else the kernel chooses the address, too */
+		bind(fd, &from.any, size); /* unbound, the kernel would choose the address, too */
 	}
 	sent = sendto(fd, s->bytes, len, MSG_DONTWAIT, &s->way.to.any, size) >= 0;
 	close(fd);
@@ -122,7 +122,7 @@ static unsigned int send_all(const struct weft_farewell_slot *table)
 			continue;
 		if (table[i].way.kind == WEFT_FAREWELL_UDP ? !send_udp(&table[i], len)
 							   : !send_packet(&table[i], len))
-			wait_ns(BURST_NS); /* the next round sends it again */
+			wait_ns(BURST_NS); /* its queue may be full; later rounds repeat it */
 		if (++sent % BURST == 0)
 			wait_ns(BURST_NS);
 	}
