@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The datapath of am_lat and am_bw: a handler at the target takes the messages. The data of short
- * ones are an argument of the handler. For a rendezvous it fetches the data, and the message counts
- * as received when they have arrived.
+ * ones are an argument of the handler. For a rendezvous the handler fetches the data, and the
+ * message counts as received when they have arrived.
  *
- * Without -V all messages of a direction share one buffer; with -V each has its own, filled and
- * compared.
+ * Without -V all messages of a direction share one buffer. With -V each outstanding send, and each
+ * message by rendezvous, has its own.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define AM_ID 0x7766u
 
-/* A message that comes by rendezvous. */
+/* A message received by rendezvous. */
 struct fetched {
 	struct perf_slot slot; /* first */
 	struct fetched *next_free, *next;
@@ -27,10 +27,10 @@ struct flow {
 	struct weft_am_send_params am;
 	bool sends, receives;
 	uint64_t rx_seen, rx_done, rx_total, rx_rndv;
-	struct fetched *rx, *rx_free; /* all, and those without a message */
+	struct fetched *rx, *rx_free; /* all, and those not in use */
 	struct weft_completion completion;
 	char *memory;    /* buffers of sends, then one buffer for received data */
-	char *rx_buffer; /* the last buffer in memory */
+	char *rx_buffer; /* in `memory` */
 	struct weft_mem *mem;
 };
 
@@ -58,10 +58,7 @@ static void on_data(struct weft_request *req, const struct weft_completion *c, v
 	received(f, c->status, in->slot.buffer, c->length, in->slot.index);
 }
 
-/*
- * A sender may see the end of a message before its receiver does. So the sender's window does not
- * limit the open messages here, and slots are allocated on demand.
- */
+/* A sender may see a message's end before the receiver, so more than its window may be open. */
 static struct fetched *rx_slot(struct flow *f)
 {
 	struct fetched *in = f->rx_free;
@@ -151,7 +148,7 @@ static int wait_received(struct flow *f, uint64_t number)
 	return 0;
 }
 
-/* Apply the present total of the run. Messages may arrive before the announcement of the total. */
+/* While the run is open, messages may arrive before the announcement of their total. */
 static void apply_limit(struct flow *f)
 {
 	const struct perf_side *side = f->base.side;
@@ -233,7 +230,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	f->completion.size = sizeof(f->completion);
 	f->sends = both || server == reverse;
 	f->receives = both || server != reverse;
-	/* The clock has not started, so it is unknown whether the total will rise. */
+	/* As apply_limit(): perf_limit_begin() has not set the total yet. */
 	if (f->sends)
 		b->total = run->iters;
 	if (f->receives)

@@ -79,7 +79,6 @@ void perf_meter_mark(struct perf_meter *m)
 	m->next_tick = m->last + rte_get_tsc_hz();
 }
 
-/* Middle of a histogram bucket. */
 static double bucket_value(unsigned int index)
 {
 	unsigned int shift = index >> PERF_HIST_BITS;
@@ -144,8 +143,8 @@ void perf_meter_read(const struct perf_meter *m, struct perf_figures *f)
 
 /*
  * The contents of messages with -V: 64-bit words that depend on the number of the message and the
- * offset of the word. So a byte that is missing, moved, or from another message is detected. The
- * function uses only additions, for which the compiler generates vector code.
+ * offset of the word. So a byte that is missing, moved, or from another message is detected. Each
+ * word is the one before it plus STEP: the compiler generates vector code for that.
  */
 
 #define STEP 0x9e3779b97f4a7c15ull
@@ -184,12 +183,12 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index)
 
 #define RISES_PER_SECOND 100u
 #define REPORTS_PER_SECOND 12u
-#define RISE_GROWTH 4u /* a rise is at most N times the last one */
+#define RISE_GROWTH 4u /* the quotient of two successive rises, at most */
 #define REPORT_TURNS 64u
 
 struct more {
 	uint64_t total; /* little-endian */
-	uint64_t open;  /* 0 = the last one */
+	uint64_t open;  /* 0 = this total is final */
 };
 
 static uint64_t ns_to_tsc(uint64_t ns)
@@ -200,10 +199,7 @@ static uint64_t ns_to_tsc(uint64_t ns)
 static void set_rise(struct perf_side *s, uint64_t rise)
 {
 	s->rise = rise ? rise : 1;
-	/*
-	 * The number of iterations before the total at which a new total is due. The server needs
-	 * it before it posts the next window of receives.
-	 */
+	/* The server needs the new total before it posts the next window of receives. */
 	s->margin = s->peer->server ? 2 * s->run->window + 16 : s->rise / 2;
 }
 
@@ -229,7 +225,7 @@ void perf_limit_rounds(struct perf_side *s, uint64_t length)
 	s->margin = 0;
 }
 
-/* The number of iterations in about 10 ms, at the rate of the run so far. */
+/* Iterations in about 10 ms at the rate of the run so far. */
 static uint64_t next_rise(const struct perf_side *s, uint64_t now)
 {
 	uint64_t most = RISE_GROWTH * s->rise, done = s->meter ? s->meter->iters : 0;
@@ -270,7 +266,6 @@ static int take_total(struct perf_side *s)
 	while (s->open && oob_next(s->peer->oob)) {
 		if (peer_take(s->peer, OOB_MORE, &m, sizeof(m)))
 			return -ECANCELED;
-		/* An announced total must not fall. */
 		if (le64toh(m.total) < s->total) {
 			cli_error("the client reduced the announced number of iterations; are both "
 				  "ends the same version?");
@@ -342,7 +337,7 @@ struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_
 	return slots;
 }
 
-/* Write each byte once, so that the measurement includes no page faults. */
+/* Each byte is written, so that the measurement includes no page faults. */
 void *perf_flow_memory(uint64_t length, int value)
 {
 	void *memory;

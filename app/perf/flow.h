@@ -3,12 +3,10 @@
  * @file perf/flow.h
  * What the parts of weft-perf share: a run and its figures; and for the datapaths on the library
  * (perf/tag.c, perf/am.c, perf/rma.c) its length, contents of messages, and a window of outstanding
- * operations. Options are those of perf/perf.c, the protocol between client and server is in
- * perf/run.c, bare ports in perf/raw.c, output in perf/print.c, --sweep in perf/sweep_run.c, whose
- * evaluation is perf/sweep.c.
+ * operations.
  *
- * A *run* is one measurement: one test, one size, a number of iterations. The client chooses them
- * and sends them to the server. Warm-up is a run whose figures are not printed.
+ * A *run* is one measurement: one test, one size, a number of iterations or a deadline. The client
+ * chooses them and sends them to the server. Warm-up is a run whose figures are not printed.
  */
 #ifndef APP_PERF_FLOW_H
 #define APP_PERF_FLOW_H
@@ -70,11 +68,11 @@ struct perf_run {
 
 /** Figures of the server about a run, for the client's output; on the wire as struct perf_run. */
 struct perf_remote {
-	uint64_t wrong; /**< messages received with other bytes or another length than sent */
+	uint64_t wrong; /**< messages received with wrong bytes or length, or more than agreed */
 	uint64_t idle_peak, peak, hugetlb; /**< bytes of memory; see struct sys_memory */
 	uint64_t flood_before,
 		flood_peak; /**< tag_flood: resident bytes before it, and their peak */
-	/** tag_flood, measured by the client: from the expected message to its reply */
+	/** tag_flood, measured by the client: time from its expected message to the reply */
 	uint64_t flood_late_ns;
 	uint64_t am_rndv; /**< am_*: messages that came by rendezvous */
 	/** bytes received over each lane; those of native reads only the reader counts */
@@ -127,7 +125,6 @@ const char *perf_test_name(enum perf_test test);
 /** @return PERF_END: there is none of this name */
 enum perf_test perf_test_named(const char *name);
 
-/** Is an iteration a message to the peer and one back? */
 static inline bool perf_is_ping_pong(uint64_t test)
 {
 	return test == PERF_TAG_LAT || test == PERF_TAG_SYNC_LAT || test == PERF_RAW_LAT ||
@@ -139,7 +136,7 @@ static inline bool perf_is_atomic(uint64_t test)
 	return test == PERF_FADD_LAT || test == PERF_CSWAP_LAT;
 }
 
-/** Is one operation outstanding at a time? */
+/** In these tests one operation is outstanding at a time. */
 static inline bool perf_is_latency(uint64_t test)
 {
 	return perf_is_ping_pong(test) || test == PERF_GET_LAT || perf_is_atomic(test);
@@ -150,16 +147,12 @@ static inline bool perf_is_am(uint64_t test)
 	return test == PERF_AM_LAT || test == PERF_AM_BW;
 }
 
-/**
- * Does --sleep apply? It applies to the tests of active messages and of tagged messages without
- * tag_flood: there messages end all waits.
- */
+/** --sleep applies to tests in which messages end all waits. */
 static inline bool perf_can_sleep(uint64_t test)
 {
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
-/** Does PERF_F_REVERSE apply? */
 static inline bool perf_can_reverse(uint64_t test)
 {
 	return test == PERF_TAG_BW || test == PERF_AM_BW;
@@ -230,14 +223,11 @@ static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t co
 	return now >= m->next_tick;
 }
 
-/**
- * The figures of one line; times are in seconds for each iteration. An iteration of a ping-pong is
- * a round trip.
- */
+/** Times are in seconds for an iteration, which is a round trip in a ping-pong. */
 struct perf_figures {
 	uint64_t iters;
 	double recent_median;
-	double average, overall; /* seconds per iteration */
+	double average, overall;
 	double p50, p99, p999;
 };
 
@@ -248,7 +238,7 @@ void perf_meter_mark(struct perf_meter *m);
 
 /* ---- one side of a run */
 
-/** Prints progress of a long run; called about once a second during it, not for warm-up. */
+/** Prints progress of a long run about once a second, not of warm-up. */
 typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
 
 struct perf_side {
@@ -261,9 +251,9 @@ struct perf_side {
 
 	/* the length of the run */
 	bool open;                /**< the total may still rise */
-	bool fixed;               /**< the total rises by rounds */
+	bool fixed;               /**< each rise is that of perf_limit_rounds() */
 	uint64_t total;           /**< iterations that will be executed */
-	uint64_t margin;          /**< perf_limit_look() is due this far before the total */
+	uint64_t margin;          /**< iterations before the total: perf_limit_look() is due */
 	uint64_t rise;            /**< iterations of the last rise */
 	uint64_t seen;            /**< client: messages of a stream that the server has received */
 	uint64_t begin, deadline; /**< TSC at the begin of the run, and at its deadline */
@@ -296,26 +286,22 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index);
 /** Both ends call it before the first iteration, when the clock starts. */
 void perf_limit_begin(struct perf_side *side);
 
-/** With a deadline: let the total rise by @p length iterations each time, for runs in rounds. */
+/** With a deadline, for runs in rounds: each rise is @p length iterations. */
 void perf_limit_rounds(struct perf_side *side, uint64_t length);
 
 /**
- * Client: raise the total. Server: take a total that the client has announced. Does not wait.
+ * Client: raise a total that is near. Server: take an announced total without waiting.
  * @param done  iterations begun here (at a receiver: received)
  * @return 0, or -ECANCELED: the run has failed, and side->peer->exit_code is set
  */
 int perf_limit_look(struct perf_side *side, uint64_t done);
 
-/**
- * Server: report the number of received messages, if a report is due.
- * @return as perf_limit_look()
- */
+/** Server: report received messages, if a report is due. @return as perf_limit_look() */
 int perf_limit_report(struct perf_side *side, uint64_t received);
 
 /** Client: take reports of the server, into side->seen. @return as perf_limit_look() */
 int perf_limit_seen(struct perf_side *side);
 
-/** Is @p done so close to the total that perf_limit_look() is due? */
 static inline bool perf_limit_near(const struct perf_side *side, uint64_t done)
 {
 	return side->open && done + side->margin >= side->total;
@@ -333,7 +319,7 @@ struct perf_flow;
 struct perf_slot {
 	struct perf_flow *flow;
 	void *buffer;
-	uint64_t index; /**< number of the message or operation */
+	uint64_t index; /**< number of the message or operation in the run */
 	bool busy;
 	struct weft_op_params params;
 };
@@ -343,9 +329,9 @@ struct perf_flow {
 	struct peer *peer;
 	const struct perf_run *run;
 	bool validate;
-	int error; /**< a failure, which ends the run; negative, 0 = none */
+	int error; /**< negative: a failure, which ends the run */
 	uint64_t posted, out,
-		total;          /**< own operations: posted, outstanding, to be posted in all */
+		total; /**< operations of this end: posted, outstanding, all to be posted */
 	struct perf_slot *slot; /**< without -V only the first is used */
 	unsigned int slots;
 };
@@ -359,48 +345,40 @@ static inline uint64_t perf_flow_stride(const struct perf_run *run)
 void perf_flow_init(struct perf_flow *f, struct perf_side *side);
 
 /**
- * Allocate slots. Their operations have @p cb as callback with the slot as argument, and buffers
+ * The operations of the slots have @p cb as callback with the slot as argument, and buffers
  * @p stride bytes apart from @p buffers on (0 = all the same).
  * @return NULL when there is no memory
  */
 struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_complete_cb cb,
 				  void *buffers, uint64_t stride, struct weft_mem *mem);
 
-/** Allocate memory, and touch its pages. @return NULL: no memory */
 void *perf_flow_memory(uint64_t length, int value);
 
 /** Register memory if the run has -z; else @p mem stays as it is. @return 0 or a negative error */
 int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
 		       struct weft_mem **mem);
 
-/**
- * Wait for the end of an operation whose call returned @p ret.
- * @return 0, or -ECANCELED with f->error or the peer's exit code set
- */
+/** @param ret  of the operation's call. @return 0, or -ECANCELED: f->error or exit code is set */
 int perf_flow_finish(struct perf_flow *f, int ret, struct weft_request *req);
 
 /** Wait until all sent messages have arrived. @return as perf_flow_finish() */
 int perf_flow_flush(struct perf_flow *f);
 
-/** Stop the clock of a stream. */
+/** Stop the clock, of a stream only. */
 void perf_flow_stop(struct perf_flow *f);
 
 /** Callback of operations whose end needs no action but to free the slot. */
 void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, void *arg);
 
-/** The slow part of perf_flow_more(). */
 int perf_flow_wait_more(struct perf_flow *f, uint64_t done);
 
-/** Make progress, and check the peer. @return 0, or a negative error: the run has failed */
+/** @return 0, or a negative error: the run has failed */
 static inline int perf_flow_turn(struct perf_flow *f)
 {
 	return peer_poll(f->peer) ? -ECANCELED : f->error;
 }
 
-/**
- * Is there an iteration after @p done ones? At the end of the total the server waits for more.
- * @return 1; 0: the run is over; -ECANCELED: the run has failed
- */
+/** At the total the server waits for a new one. @return 1; 0: the end; -ECANCELED: a failed run */
 static inline int perf_flow_more(struct perf_flow *f, uint64_t done)
 {
 	if (unlikely(perf_limit_near(f->side, done)))
@@ -408,7 +386,7 @@ static inline int perf_flow_more(struct perf_flow *f, uint64_t done)
 	return done < f->side->total;
 }
 
-/** The slot for the next operation; NULL = it is still in use. */
+/** @return NULL when the slot is still in use */
 static inline struct perf_slot *perf_flow_next(struct perf_flow *f)
 {
 	struct perf_slot *slot = &f->slot[f->validate ? f->posted % f->slots : 0];
@@ -416,7 +394,6 @@ static inline struct perf_slot *perf_flow_next(struct perf_flow *f)
 	return f->validate && slot->busy ? NULL : slot;
 }
 
-/** perf_flow_next() for a message, with its bytes filled in. */
 static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
 {
 	struct perf_slot *slot = perf_flow_next(f);
@@ -426,7 +403,6 @@ static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
 	return slot;
 }
 
-/** Account for an operation whose call returned @p ret. @return whether it was accepted */
 static inline bool perf_flow_posted(struct perf_flow *f, struct perf_slot *slot, int ret)
 {
 	if (ret < 0) {
@@ -441,7 +417,6 @@ static inline bool perf_flow_posted(struct perf_flow *f, struct perf_slot *slot,
 	return true;
 }
 
-/** Account for a message that was received, or failed. */
 static inline void perf_flow_received(struct perf_flow *f, int status, const void *data,
 				      size_t length, uint64_t index)
 {
@@ -452,7 +427,7 @@ static inline void perf_flow_received(struct perf_flow *f, int status, const voi
 		f->side->wrong++;
 }
 
-/** The connection of the next message: with -P, connections in rotation. */
+/** The endpoint of the next message: with -P, endpoints in rotation. */
 static inline struct weft_ep *perf_flow_ep(const struct perf_flow *f)
 {
 	const struct peer *p = f->peer;
@@ -480,10 +455,7 @@ static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct 
 	return count;
 }
 
-/**
- * Post the next operation when the previous one has ended.
- * @return 0, or -ECANCELED: the run has failed
- */
+/** Post an operation when the previous one has ended. @return 0, or -ECANCELED: a failed run */
 static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow *f,
 							       perf_flow_post_fn post)
 {
@@ -495,19 +467,17 @@ static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow 
 
 /* ---- the datapaths: perf/tag.c, perf/am.c, perf/rma.c, perf/raw.c */
 
-/** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
+/* @return APP_OK or an exit code after an error message */
+
+/** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. */
 int perf_tag(struct perf_side *side);
 
-/**
- * Run tag_flood. Fills in @p remote: at the client flood_late_ns, at the server the other flood_*.
- * @return APP_OK or an exit code
- */
+/** Run tag_flood. @param remote  gets flood_late_ns at the client, else the other flood_* */
 int perf_flood(struct perf_side *side, struct perf_remote *remote);
 
-/** Run am_lat or am_bw. Sets @p remote->am_rndv. @return APP_OK or an exit code */
+/** Run am_lat or am_bw. @param remote  gets am_rndv */
 int perf_am(struct perf_side *side, struct perf_remote *remote);
 
-/** Run put_*, get_*, fadd_lat or cswap_lat. @return APP_OK or an exit code */
 int perf_rma(struct perf_side *side);
 
 /*
@@ -519,14 +489,13 @@ int perf_rma(struct perf_side *side);
  */
 struct perf_raw;
 
-/** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
+/** Open the first raw-DPDK lane's port of the configuration. */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
-/** Agree with the peer on frames, wait until both links are up. @return APP_OK or an exit code */
+/** Agree with the peer on frames, and wait for both links, each for 10 s at most. */
 int perf_raw_connect(struct perf_raw *raw);
-/** Close the port. NULL is allowed. */
+/** NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);
 
-/** Run raw_lat or raw_bw. @return APP_OK or an exit code */
 int perf_raw_run(struct perf_raw *raw, struct perf_side *side);
 
 #endif /* APP_PERF_FLOW_H */

@@ -356,7 +356,6 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	return judge_tests(o);
 }
 
-/* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(void *options, int argc, char **argv)
 {
 	struct perf_options *o = options;

@@ -146,7 +146,6 @@ static void json_begin(struct peer *p)
 	printf("]}\n");
 }
 
-/* Times in seconds, rates in messages and bytes per second. */
 static void json_figures(const char *type, const struct perf_run *run, const struct printed *p)
 {
 	printf("{\"version\":%d,\"type\":\"%s\"", PERF_FORMAT_VERSION, type);
@@ -244,10 +243,7 @@ void perf_print_tick(const struct perf_meter *meter, void *arg)
 	struct perf_meter arrived = *meter;
 	struct printed p;
 
-	/*
-	 * For a stream to the server, print the messages that it has received: the sender's count
-	 * includes messages in rings and queues.
-	 */
+	/* A sender's count includes messages in queues: print what the server has received. */
 	if (perf_can_reverse(t->run->test) && !(t->run->flags & PERF_F_REVERSE)) {
 		perf_limit_seen(t->side);
 		arrived.iters = t->side->seen;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/print.h
- * The output of weft-perf, at the client.
+ * The output of weft-perf at the client; perf_print_lanes() is also for the server.
  */
 #ifndef APP_PERF_PRINT_H
 #define APP_PERF_PRINT_H
@@ -17,12 +17,11 @@ struct perf_ticker {
 	const struct perf_options *opts;
 	const struct perf_run *run;
 	struct perf_side *side;
-	uint64_t before; /**< received at the time of the last line */
+	uint64_t before; /**< messages that the server had received at the last line */
 };
 
 void perf_print_tick(const struct perf_meter *meter, void *arg);
 
-/** A line of the table: latency and bandwidth of one size. */
 void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
 void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
 void perf_print_end(const struct perf_options *opts, const struct perf_report *last);

@@ -30,11 +30,11 @@ struct perf_raw_hello {
 struct perf_raw {
 	struct weft_frame_port *port;
 	struct peer *peer;
-	uint32_t room; /**< payload bytes of a frame, agreed */
+	uint32_t room; /**< payload bytes of a frame: the lower number of both ends */
 	uint8_t head[PERF_RAW_HEAD];
 	uint32_t ip_sum;  /**< sum of the IPv4 header with length 0 */
 	uint64_t look_at; /**< TSC: when the port is checked again */
-	bool linked;      /**< the port has had its link */
+	bool linked;      /**< the link has been up */
 };
 
 /* ---- the port ------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void first_item(const char *list, char *item, size_t len)
 	}
 }
 
-/* Choose resource and options. Without an item, or with a star: the first port. */
+/* Without an item, or with "dpdk:*", the first port is chosen. */
 static int choose_port(struct peer *p, char *resource, size_t len, struct weft_lane_opts *opts)
 {
 	char list[1024] = "", item[256], why[256], *comma;
@@ -120,7 +120,6 @@ static void make_head(struct perf_raw *r, uint64_t peer_mac)
 		r->ip_sum += w[i];
 }
 
-/* Both ends send their frame size, and use the smaller one. */
 static int agree(struct perf_raw *r)
 {
 	uint64_t mine_size = r->port->frame_size, size;
@@ -159,9 +158,8 @@ static int lost(const struct perf_raw *r, const char *cause)
 }
 
 /*
- * Check for events of the port: at once if it has noticed one, else at most ten times a second. The
- * test ends, with an error message, when the port was removed or requires a reset, or when a link
- * that was up is lost. @return APP_OK or an exit code
+ * The port is queried at once when it has noticed an event, else at most ten times a second.
+ * @return an exit code when the port was removed, needs a reset, or has lost its link; else APP_OK
  */
 static int perf_raw_look(struct perf_raw *r)
 {
@@ -282,12 +280,11 @@ struct run {
 	uint8_t *tx_buf, *rx_buf;
 	bool zcopy, validate;
 	unsigned int turns;
-	/* sending: frames that the port has not taken yet */
+	/* frames that the port has not taken yet */
 	struct rte_mbuf *queue[BURST];
 	unsigned int queued;
 	struct rte_mbuf_ext_shared_info shinfo;
-	/* receiving */
-	uint64_t message, got; /* the message of the last frame, and bytes of it received */
+	uint64_t message, got; /* number of the last frame's message, and its bytes received */
 	uint64_t whole;        /* number of the last message that was received completely */
 	bool news;             /* a message was completed since this was cleared */
 	uint64_t bytes;
@@ -314,7 +311,7 @@ static void put_head(const struct run *r, uint8_t *at, uint32_t type, uint64_t m
 	*h = (struct raw_hdr){RAW_MAGIC, type, r->id, message, offset, total, length};
 }
 
-/* Nothing to do: the memory belongs to the run, whose end checks the reference count. */
+/* The memory belongs to the run, whose end checks the reference count. */
 static void extbuf_back(void *addr, void *opaque)
 {
 	(void)addr;
@@ -376,8 +373,8 @@ static void push(struct run *r)
 }
 
 /*
- * Rare checks: for frames that the port holds back, the state of the port, and the peer. The peer
- * is checked first: the link of a dead peer is down, too, and its death is the better message.
+ * Rare checks: tx_kick() is for frames that the port holds back. The peer is checked before the
+ * port: the link of a dead peer is down, too, and its death is the better message.
  */
 static int look_around(struct run *r)
 {
@@ -416,7 +413,6 @@ static int add_frame(struct run *r, uint32_t type, uint64_t message, uint64_t of
 	return 0;
 }
 
-/* Queue the frames of a message; full bursts go to the port. */
 static int add_message(struct run *r, uint64_t message)
 {
 	uint64_t offset = 0;
@@ -513,7 +509,6 @@ static uint64_t us_to_tsc(uint64_t us)
 	return us * (rte_get_tsc_hz() / 1000000);
 }
 
-/* Sender: repeat FIN until the receiver replies with the number of bytes received. */
 static int finish(struct run *r)
 {
 	uint64_t now = rte_rdtsc(), next = 0, end = now + FIN_SECONDS * rte_get_tsc_hz();
@@ -538,7 +533,6 @@ static int finish(struct run *r)
 	return 0;
 }
 
-/* Receiver: reply to each FIN, for a short time, because the reply may be lost. */
 static int answer_fin(struct run *r)
 {
 	uint64_t end = rte_rdtsc() + us_to_tsc(LINGER_US);
@@ -566,7 +560,7 @@ static void count(struct run *r, uint64_t iters)
 		s->tick(s->meter, s->tick_arg);
 }
 
-/* Only the client checks the deadline: the server ends with the client's last frame. */
+/* Only the client checks the deadline: the server ends with the client's FIN. */
 static inline bool goes_on(const struct run *r, uint64_t i)
 {
 	const struct perf_side *s = r->side;
@@ -618,10 +612,7 @@ static int stream(struct run *r)
 	/* Count small messages by the burst: reading the clock takes as long as one of them. */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; goes_on(r, i); i++) {
-		/*
-		 * A port without a link may drop all frames. Then the queue is never full, and
-		 * look_around() is never called.
-		 */
+		/* Without a link a port may drop all frames: look_around() is not called then. */
 		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
 		if ((i + 1) % each == 0)

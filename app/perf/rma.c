@@ -4,11 +4,11 @@
  *
  * A target sends the key of its memory over the out-of-band connection. In put_lat both sides are
  * targets, and each polls on the last byte of its own memory. In the other tests the server is the
- * target. It only progresses until the client sends a tagged message at its end.
+ * target. It only progresses until the client sends a tagged message at the end of its operations.
  *
  * With -V the target is divided into slots, so that no byte is overwritten before it was compared.
  * The server compares the bytes of a window of puts before the next window may begin. Gets read
- * memory that was filled once. The results of atomics are compared with a count.
+ * memory that was filled once. The results of atomics are compared with a count, also without -V.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define KEY_MAX 2048u /* as weft_rkey_pack() promises */
 #define GET_SLOTS 4u
-#define PARTIAL_SECONDS 2.0 /* timeout of the other bytes after the last one */
+#define PARTIAL_SECONDS 2.0 /* put_lat -V: timeout of the other bytes after the last one */
 
 enum { KIND_UP = 1, KIND_DOWN };
 
@@ -90,10 +90,7 @@ static int post_atomic(struct flow *f, struct perf_slot *slot)
 	return weft_atomic(f->base.peer->ep, &a, f->rkey, 0, &slot->params, NULL);
 }
 
-/*
- * The last byte of put_lat in iteration @p index. It differs from that of the iteration before, and
- * in the first iteration from 0, with which the memory begins.
- */
+/* put_lat: the last byte differs from the one before, and at first from 0, the initial memory. */
 static uint8_t mark(uint64_t index)
 {
 	return (uint8_t)(index + 1);
@@ -143,10 +140,7 @@ static inline bool post(struct perf_flow *b)
 	return true;
 }
 
-/*
- * Operations up to number @p end, or to the end of the run (@p whole), a window at a time. The
- * window of a latency test is 1.
- */
+/* @param whole  post until the end of the run, instead of up to number @p end */
 static int stream(struct flow *f, uint64_t end, bool whole)
 {
 	struct perf_side *side = f->base.side;
@@ -260,10 +254,7 @@ static int serve(struct flow *f)
 
 /* ---- put_lat */
 
-/*
- * Over several lanes bytes arrive in any order, so others may arrive after the last one: with -V,
- * wait for them.
- */
+/* Over several lanes bytes arrive in any order: others may arrive after the last one. */
 static int compare(struct flow *f, uint64_t index)
 {
 	uint64_t end = rte_rdtsc() + (uint64_t)(PARTIAL_SECONDS * (double)rte_get_tsc_hz());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The protocol between client and server: the client sends each run (PARAMS), both execute it, and
- * the server replies with its figures (RESULT). PERF_END ends it. The first PARAMS has only the
- * kind of the tests, because a bare-port test needs exclusive use of the port.
+ * the server replies with its figures (RESULT). PERF_END ends the session. The first PARAMS has
+ * only the kind of the tests, because a bare-port test needs exclusive use of the port.
  */
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 
 #define MIN_ITERS 2u
 #define DEFAULT_WARMUP 10000u
-#define WARMUP_PART 0.1 /* share of the seconds of a run */
+#define WARMUP_PART 0.1 /* of the seconds of a run, at most WARMUP_SECONDS */
 #define WARMUP_SECONDS 0.1
 #define FIRST_SECONDS 0.01
 
@@ -123,7 +123,6 @@ static int begin_session(struct perf_session *s, bool raw)
 	return ret;
 }
 
-/* The last line of the text output, at both ends. */
 static void print_losses(struct perf_session *s)
 {
 	char text[2048];
@@ -290,7 +289,7 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 	return ret;
 }
 
-/* A run with a deadline. Its first total is 10 ms of work at the rate of the last run. */
+/* The first total is 10 ms of work at the rate of the last run. */
 static void set_deadline(struct perf_session *s, struct perf_run *run, double seconds)
 {
 	struct perf_figures f = {0};
@@ -332,10 +331,7 @@ static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_sid
 	return ret;
 }
 
-/*
- * The measure of a lane's share: bytes sent; received bytes for gets and with -R; messages for
- * atomics.
- */
+/* Bytes sent; for gets and with -R bytes received; for atomics messages sent. */
 static uint64_t carried(const struct perf_run *run, const struct weft_lane_info *info)
 {
 	uint64_t test = run->test;
@@ -370,7 +366,6 @@ static void read_lanes(struct perf_session *s, const struct perf_run *run, struc
 		read_lanes_of(s->peer.more[i], run, lanes, sign);
 }
 
-/* Results of a test with one size. @p proto, @p lanes and @p remote are for printing. */
 struct outcome {
 	struct perf_run run;
 	struct perf_meter meter;
@@ -402,10 +397,7 @@ static enum weft_op operation_of(enum perf_test test)
 	}
 }
 
-/*
- * The protocol to print. Active messages without credit take another protocol than that of the
- * table: the figures of the server show which.
- */
+/* Active messages without credit take another protocol: the figures of the server show it. */
 static void name_protocol(struct perf_session *s, struct outcome *out)
 {
 	enum perf_test test = (enum perf_test)out->run.test;

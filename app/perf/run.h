@@ -27,10 +27,10 @@ struct perf_session {
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
 		 struct perf_remote *remote);
 
-/** Set run->proto. "" = the library's choice */
+/** @param proto  "" = the library's choice */
 void perf_force_put(struct perf_run *run, const char *proto);
 
-/** Run the client or the server to its end; the EAL is up. @return exit code */
+/* The EAL is up. @return exit code */
 int perf_client(const struct perf_options *opts);
 int perf_server(const struct perf_options *opts);
 

@@ -19,7 +19,6 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The @p q quantile of the sorted values, with linear interpolation. */
 static double quantile(const double *sorted, unsigned int num, double q)
 {
 	double at = q * (double)(num - 1);
@@ -83,7 +82,7 @@ void sweep_judge(struct sweep_point *pt)
 	}
 }
 
-/* Time of a protocol at a point, or -1 when it can't carry that size. */
+/* @return -1: the protocol can't carry that size, or was not measured */
 static double time_at(const struct sweep_point *pt, const char *name, bool predicted)
 {
 	for (unsigned int i = 0; i < pt->num; i++)

@@ -22,12 +22,10 @@
 #define SWEEP_TRIALS_MAX 32u /**< trials of one candidate */
 #define SWEEP_LIMIT 0.10     /**< loss beyond the spread that is still good */
 
-/** Median and quartiles of some trials. */
 struct sweep_stat {
 	double median, q1, q3; /**< s */
 };
 
-/** One protocol at one size. */
 struct sweep_proto {
 	char name[32];
 	double predicted;               /**< s, one way */
@@ -35,7 +33,6 @@ struct sweep_proto {
 	unsigned int trials;
 };
 
-/** One size. */
 struct sweep_point {
 	uint64_t size;
 	struct sweep_proto proto[SWEEP_PROTOS];
@@ -49,9 +46,9 @@ struct sweep_point {
 /** Add a trial; more than SWEEP_TRIALS_MAX are ignored. */
 void sweep_add(struct sweep_proto *p, double seconds);
 struct sweep_stat sweep_stat(const struct sweep_proto *p);
-/** Set `rival`: of the protocols that the library has not chosen, the fastest one so far. */
+/** Set `rival`, from the trials so far. */
 void sweep_rival(struct sweep_point *pt);
-/** Set `best`, `loss` and `spread` from trials in pairs, of `chosen` and `rival`. */
+/** Set `best`, `loss` and `spread`: trial N of `chosen` and trial N of `rival` are a pair. */
 void sweep_judge(struct sweep_point *pt);
 static inline bool sweep_good(const struct sweep_point *pt)
 {
@@ -59,9 +56,8 @@ static inline bool sweep_good(const struct sweep_point *pt)
 }
 
 /**
- * A size at which one protocol overtakes another, between two neighbouring sizes: where the
- * straight lines through both points meet.
- * @return bytes; -1: they do not cross between @p a and @p b, or one of them lacks a time there
+ * The size at which @p to overtakes @p from: where the lines through their times meet.
+ * @return bytes; -1: not between @p a and @p b, or a protocol has no time at one of them
  */
 double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
 		      const char *to, bool predicted);

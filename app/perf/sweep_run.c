@@ -28,7 +28,7 @@ static void add_name(struct names *n, const char *name)
 		n->name[n->num++] = name;
 }
 
-/* Lines for one protocol: size in bytes; predicted time, median and quartiles in us. */
+/* Columns: size in bytes; predicted time, median and quartiles in us. */
 static void write_proto(FILE *out, const struct sweep_point *pts, unsigned int num,
 			const char *name)
 {
@@ -59,7 +59,6 @@ static void write_data(FILE *out, const struct sweep_point *pts, unsigned int nu
 	fprintf(out, "EOD\n");
 }
 
-/* @param path  .svg or .png. @return APP_OK or an exit code after an error message */
 static int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path)
 {
 	FILE *out = gnuplot_open(path, "every protocol at every size: measured (points, quartiles) "
@@ -135,7 +134,6 @@ static void sweep_print_point(const struct sweep_point *pt, bool csv)
 	fflush(stdout);
 }
 
-/* The sizes at which @p to overtakes @p from, measured or predicted, as text; "-" = nowhere. */
 static void crossings_of(const struct sweep_point *pts, unsigned int num, const char *from,
 			 const char *to, bool predicted, char *buf, size_t len)
 {
@@ -313,7 +311,6 @@ int perf_sweep(struct perf_session *s)
 	if (!pts)
 		return peer_fail(&s->peer, APP_FAIL);
 	sweep_print_begin(o->csv);
-	/* Warm-up. */
 	ret = trial(s, 8, "", 10000, &seconds);
 	for (unsigned int i = 0; i < o->sizes.count && !ret; i++) {
 		pts[i].size = o->sizes.size[i];

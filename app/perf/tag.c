@@ -3,9 +3,9 @@
  * The datapath of tag_lat, tag_sync_lat, tag_bw and tag_bibw.
  *
  * Without -V all messages of a direction share one buffer, as in ucx_perftest. With -V each message
- * in flight has its own buffer, which is filled and compared. Receives are posted in
- * advance, up to the number of messages known so far. With -U each message is probed for first, so
- * that it is unexpected.
+ * in flight has its own buffer, which is filled and compared. Receives are posted in advance, up to
+ * the number of messages known so far. With -U a message is received only after a probe has found
+ * it, so each message is unexpected.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void apply_limit(struct flow *f)
 		f->rx_total = f->base.side->total;
 }
 
-/* Post the next receive into @p slot. With repost, repeat while its message has already arrived. */
+/* With repost, repeat while the message of the receive has already arrived. */
 static void post_recv(struct flow *f, struct perf_slot *slot)
 {
 	int ret;
@@ -84,7 +84,7 @@ static void on_recv(struct weft_request *req, const struct weft_completion *c, v
 		post_recv(flow_of(slot->flow), slot);
 }
 
-/* Post receives for all free slots, also for those left free when the total was reached. */
+/* Slots may be free since the previous total was reached. */
 static void post_all(struct flow *f)
 {
 	for (unsigned int i = 0; i < f->rx_slots && !f->unexpected; i++)
@@ -92,7 +92,7 @@ static void post_all(struct flow *f)
 			post_recv(f, &f->rx[i]);
 }
 
-/* Post the next receives of a ping-pong, which use the slots in turn. */
+/* In a ping-pong the receives use the slots in turn. */
 static inline void post_next(struct flow *f)
 {
 	while (f->rx_posted < f->rx_total && !f->unexpected && !f->base.error &&
@@ -100,7 +100,6 @@ static inline void post_next(struct flow *f)
 		post_recv(f, &f->rx[f->rx_posted % f->rx_slots]);
 }
 
-/* -U: probe for messages that have arrived, and only then receive them. */
 static void probe_some(struct flow *f)
 {
 	struct weft_message *message;
@@ -143,7 +142,6 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* @return 0, or a negative error: the run has failed */
 static inline int flow_turn(struct flow *f)
 {
 	if (peer_poll(f->base.peer))
@@ -164,7 +162,7 @@ static int wait_received(struct flow *f, uint64_t number)
 }
 
 /*
- * Two receives are posted at any time, and the next one only after the send. So posting is off the
+ * Two receives are posted in advance, and the next one only after the send. So posting is off the
  * critical path, and no message is unexpected except with -U.
  */
 static int ping(struct flow *f)
@@ -231,10 +229,7 @@ static int stream(struct flow *f)
 	return 0;
 }
 
-/*
- * A last message from each receiver: the clock of the sender stops when the receiver has received
- * all messages.
- */
+/* The sender's clock stops at the receiver's last message, which follows all received ones. */
 static int acknowledge(struct flow *f)
 {
 	uint64_t id = f->base.run->id, up = id << 8 | KIND_ACK_UP, down = id << 8 | KIND_ACK_DOWN;
@@ -369,7 +364,7 @@ struct flood {
 	int error;
 };
 
-/* The receiver takes the messages from the last one, by these tags. */
+/* Each message has its own tag, since the server receives them in reverse order. */
 static uint64_t tag_of(const struct flood *f, uint64_t index, unsigned int kind)
 {
 	return f->run->id << 40 | index << 8 | kind;
