@@ -27,12 +27,11 @@
 /* ---- the memory of a client ----------------------------------------------------------------- */
 
 /*
- * The memory of a client. The forwarder reads and writes it, so no page may disappear (SIGBUS). No
- * page may be missing either: the forwarder's page fault would block, and the page would be charged
- * to this process without a limit. So:
+ * The forwarder reads and writes the memory of a client, so no page may disappear (SIGBUS). No page
+ * may be missing either: the forwarder's page fault would block, and the page would be charged to
+ * this process without a limit. So:
  *
- *  - It is a memfd of ordinary pages, no longer than two rings of the granted sizes and a table
- *    of farewells.
+ *  - The memory is a memfd of ordinary pages, no longer than sw_region_max().
  *  - Its size is sealed. Holes can be punched into a memfd in spite of that, so it is also sealed
  *    against writes, except by existing mappings: punching a hole counts as a write.
  *  - Then all missing pages are allocated, and locked in memory as far as limits permit.
@@ -102,10 +101,7 @@ static bool make_pages(uint8_t *at, size_t size)
 	return true;
 }
 
-/*
- * Check, map and seal the memory of a client; all of its pages are allocated afterwards.
- * @return NULL; or the reason, for the client
- */
+/* @return NULL; or the reason of a refusal, for the client */
 static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, uint8_t **region)
 {
 	const char *why = NULL;
@@ -127,10 +123,7 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, uint
 		munmap(at, size);
 		return why;
 	}
-	/*
-	 * Where limits forbid mlock(), pages may be swapped out, and the forwarder waits for the
-	 * disk.
-	 */
+	/* Where limits forbid it, pages may be swapped out: the forwarder waits for the disk. */
 	(void)mlock(at, size);
 	*region = at;
 	return NULL;
@@ -139,12 +132,7 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, uint
 /* ---- connections ---------------------------------------------------------------------------- */
 
 /*
- * The server's side of memif's control messages, in the control thread. Each connection adds one
- * region and one ring for each direction; any other message ends the connection.
- */
-
-/*
- * Until this time after its first grants are possible, a switch accepts clients of its predecessor,
+ * For this time after its first grants are possible, a switch accepts clients of its predecessor,
  * which try to reconnect ten times a second.
  */
 #define RECONNECT_NS 10000000000ull
@@ -182,7 +170,6 @@ static bool acknowledge(const struct sw_conn *c)
 	return send_message(c, &(struct weft_memif_message){.type = WEFT_MEMIF_ACK});
 }
 
-/* @return false, for the caller to return */
 static bool refuse(const struct sw_conn *c, const char *text)
 {
 	struct weft_memif_message m = {.type = WEFT_MEMIF_DISCONNECT};
@@ -272,10 +259,7 @@ void sw_half_expire(struct sw *s, uint64_t now)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/*
- * @param[out] fd  the descriptor that came with the message, or -1
- * @return 1 a message, 0 none now, -ECONNRESET the client has ended the connection, or -EPROTO
- */
+/* @return 1 a message, 0 none now, -ECONNRESET the client has ended the connection, or -EPROTO */
 static int recv_message(const struct sw_conn *c, struct weft_memif_message *m, int *fd)
 {
 	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
@@ -343,10 +327,7 @@ static bool take_farewells(struct sw_conn *c, const struct weft_memif_add_ring *
 	return acknowledge(c);
 }
 
-/*
- * Copy the farewells of a connection that its process has ended. Without memory for the copy, peers
- * notice the end of the process by their timeout.
- */
+/* Without memory for the copy, peers detect the end of the process by their timeout. */
 static void keep_farewells(struct sw_port *p)
 {
 	const struct sw_conn *c = &p->conn;
@@ -374,10 +355,7 @@ static void keep_farewells(struct sw_port *p)
 	}
 }
 
-/*
- * Permit (@p let) or forbid the client to pass descriptors. A client may pass them after it has
- * sent the secret, until its rings are there. Kernels before 6.16 ignore this.
- */
+/* A client may pass descriptors only between its secret and its rings (Linux 6.16 or later). */
 static void let_descriptors(const struct sw_conn *c, int let)
 {
 	setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &let, sizeof(let));
@@ -457,9 +435,8 @@ void sw_conn_event(struct sw *s, unsigned int port)
 /* ---- which port is it? ---------------------------------------------------------------------- */
 
 /*
- * A client of a port without a grant has its secret from this switch's predecessor. Such clients
- * reconnect within RECONNECT_NS. The limit of ports applies to them, too, because a user keeps the
- * secrets of all ports that it ever had.
+ * A client of a port without a grant has its secret from this switch's predecessor. The limit of
+ * ports applies to it, too, because a user keeps the secrets of all ports that it ever had.
  */
 static bool may_come(const struct sw *s, const struct sw_port *p, const struct sw_conn *c,
 		     uint64_t now)

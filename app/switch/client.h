@@ -9,19 +9,17 @@
 #include "switch/switch.h"
 
 void sw_conn_init(struct sw_conn *c);
-/** Accept the clients that wait at memif's socket, and send each the first message. */
 void sw_conn_accept(struct sw *s, uint64_t now);
 
-/** Take a message of a connection that has no port yet, or of a port's connection. */
+/** @param half  number of a connection that has not sent the secret of a port yet */
 void sw_half_event(struct sw *s, unsigned int half, uint64_t now);
 void sw_conn_event(struct sw *s, unsigned int port);
 
-/** End a port's connection, for any reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
 /** Close connections that have not sent the secret 2 s, or their rings 5 s, after accept(). */
 void sw_half_expire(struct sw *s, uint64_t now);
 
-/** The maximum of a client's memory in bytes: two rings of the granted sizes, with buffers. */
+/** The maximum of a client's memory in bytes: two rings with buffers, and a table of farewells. */
 size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
 
 #endif /* APP_SWITCH_CLIENT_H */

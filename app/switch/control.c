@@ -29,7 +29,7 @@
 #include "switch/switch.h"
 #include "weft.h"
 
-#define ACCEPTS 64 /* clients that one call of sw_accept() accepts, at most */
+#define ACCEPTS 64 /* maximum for one call of sw_accept() */
 
 /* ---- output --------------------------------------------------------------------------------- */
 
@@ -58,8 +58,7 @@ static const struct {
 	FIELD("drop.long", drop[SW_DROP_LONG]),
 };
 
-/* Callbacks of DPDK and signal handlers have no argument. */
-static struct sw *reported;
+static struct sw *reported; /* for callbacks, which have no argument */
 
 static uint64_t counter_value(const struct sw_counters *c, size_t i)
 {
@@ -68,7 +67,6 @@ static uint64_t counter_value(const struct sw_counters *c, size_t i)
 			       __ATOMIC_RELAXED);
 }
 
-/* Ports that were never used are left out. */
 static bool is_of_interest(const struct sw *s, unsigned int port)
 {
 	const struct sw_port *p = &s->port[port];
@@ -131,7 +129,6 @@ static void on_usr1(int sig)
 	errno = err;
 }
 
-/* By the control thread: print counters if SIGUSR1 has come. */
 static void sw_report_wanted(struct sw *s)
 {
 	if (!report_now)
@@ -243,10 +240,7 @@ void sw_control_notify(struct sw *s)
 		return;
 }
 
-/*
- * Start a thread, on other cores than the forwarder's, if that is pinned. @return APP_OK or an exit
- * code after an error message
- */
+/* The thread avoids the core of the caller, the forwarder, if that is pinned to one. */
 static int thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pthread_t *thread)
 {
 	cpu_set_t own;
@@ -263,10 +257,10 @@ static int thread_start(const char *name, void *(*run)(void *arg), struct sw *s,
 /* ---- the wake-up thread --------------------------------------------------------------------- */
 
 /*
- * Wakes sleeping clients by their eventfds. A client controls its eventfd, so a write to it may
- * block. So only the wake-up thread writes, never the forwarder. A client may fill its eventfd
- * between the check and the write. The control thread then interrupts the write. A full eventfd,
- * and a write that made the thread sleep, end the connection and ban the user.
+ * A client controls its eventfd, so a write to it may block: only the wake-up thread writes, never
+ * the forwarder. A client may fill its eventfd between the check and the write. The control thread
+ * then interrupts the write. It also handles a full eventfd, and a write that made the wake-up
+ * thread sleep: see end_bad_event().
  */
 
 /* A shorter sleep may be for a mutex of the kernel, which is no attack. */
@@ -288,8 +282,8 @@ static long sleeps(void)
 }
 
 /*
- * Poll first, and accept POLLOUT alone: for a full counter poll() reports POLLERR. If others need
- * the core, a write takes long without a fault of the client, but the thread does not sleep in it.
+ * For a full counter poll() reports POLLERR. If other threads need the core, a write takes long
+ * without a fault of the client, but the thread does not sleep in it.
  */
 static enum outcome poke(int event)
 {
@@ -407,7 +401,7 @@ void sw_wake_forget(struct sw *s, unsigned int port)
 	}
 }
 
-/* In each tick: interrupt a write that blocks. */
+/* A write in progress since the last tick blocks. */
 static void wake_watch(struct sw *s)
 {
 	struct sw_wakeups *w = &s->wakeups;
@@ -469,14 +463,10 @@ void sw_hang_up(struct sw *s, int *fd)
 
 /* ---- the control thread --------------------------------------------------------------------- */
 
-/*
- * The control thread: sockets, grants, checks of clients' memory, limits, and output for users. It
- * may wait for the kernel or for a process; the forwarder continues in the meantime.
- */
+/* This thread may wait for the kernel or a process; the forwarder continues in the meantime. */
 
 #define EVENTS 64
-/* Interval of the checks of time limits, and of writes to eventfds that block. */
-#define TICK_MS 20
+#define TICK_MS 20 /* between two checks of time limits, and of writes to eventfds that block */
 
 /* ---- errors that the other threads have found ----------------------------------------------- */
 

@@ -9,19 +9,16 @@
 
 #include "switch/switch.h"
 
-/** Start the control thread. @return APP_OK or an exit code after an error message */
+/** @return APP_OK or an exit code after an error message */
 int sw_control_start(struct sw *s);
 
 /** Register telemetry's commands, and let the control thread print counters after SIGUSR1. */
 void sw_report_start(struct sw *s);
 
-/**
- * Print counters on standard output. Takes the control thread's lock, so a forwarder that still
- * forwards must not call it.
- */
+/** Takes the control thread's lock, so a forwarder that still forwards must not call it. */
 void sw_report_print(struct sw *s);
 
-/** By any thread: wake the control thread for a check. Never waits. */
+/** Wake the control thread. By any thread and signal handlers; never waits. */
 void sw_control_notify(struct sw *s);
 
 enum { SW_TAG_NOTIFY, SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW_TAG_CONN };
@@ -30,24 +27,21 @@ enum { SW_TAG_NOTIFY, SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW
 void sw_accept(struct sw *s, int listener, uint64_t now,
 	       void (*take)(struct sw *s, int fd, uint64_t now));
 
-/** Add a descriptor to epoll's set with this tag. @return the descriptor, or -1 */
+/** @return the descriptor, or -1 */
 int sw_watch(struct sw *s, int fd, uint64_t tag);
 uint64_t sw_tag(unsigned int kind, unsigned int index);
 
-/** Start the wake-up thread. @return APP_OK or an exit code after an error message */
+/** @return APP_OK or an exit code after an error message */
 int sw_wake_start(struct sw *s);
 
 /** By the forwarder: wake ports that got frames and may sleep. Never waits. */
 void sw_wake(struct sw *s, uint64_t ports);
 
-/** By the control thread: set the port's eventfd; or none, after which the old one is unused. */
+/** By the control thread. After sw_wake_forget() no thread uses the port's eventfd. */
 void sw_wake_set(struct sw *s, unsigned int port, int event);
 void sw_wake_forget(struct sw *s, unsigned int port);
 
-/**
- * Prepare sw_close(), before its first call. Its threads avoid the core of the caller, if that is
- * pinned to one.
- */
+/** Before sw_close(), whose threads avoid the core of the caller, if that is pinned to one. */
 void sw_close_init(void);
 
 /** Close a descriptor, and set it to -1. -1 is allowed. */

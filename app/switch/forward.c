@@ -48,7 +48,6 @@ static uint16_t be16_at(const void *at)
 	return rte_be_to_cpu_16(v);
 }
 
-/* A whole IPv4 header without options, of a packet that is no fragment. */
 static const struct rte_ipv4_hdr *plain_ip(const uint8_t *at, uint32_t left)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)at;
@@ -83,7 +82,7 @@ static bool look_into_ip(struct view *v, const uint8_t *at, uint32_t left)
 	return true;
 }
 
-/* Parse the headers, after at most one tag. @return false: cut off, or malformed */
+/* @return false: cut off, or IPv4 with options or of a fragment */
 static bool look(struct view *v, const uint8_t *head, uint32_t len)
 {
 	uint32_t at = sizeof(*v->eth);
@@ -108,10 +107,7 @@ static bool look(struct view *v, const uint8_t *head, uint32_t len)
 	return true;
 }
 
-/*
- * A second tag, or one of another type than 802.1Q, is never allowed: the network may strip the
- * first tag.
- */
+/* No second tag and no QinQ tag is allowed: the network may strip the first tag. */
 static bool is_tag(uint16_t type)
 {
 	return type == RTE_ETHER_TYPE_VLAN || type == RTE_ETHER_TYPE_QINQ ||
@@ -169,7 +165,6 @@ static struct sw_route dropped(enum sw_drop why)
 	return (struct sw_route){.drop = why};
 }
 
-/* The route to a port; a port without a process drops the frame. */
 static struct sw_route to_port(const struct sw_plan *p, int port)
 {
 	if (port == NO_PORT)
@@ -225,7 +220,6 @@ static bool is_carried(const struct sw_plan *p, const struct view *v)
 	return v->udp || v->arp || (!p->single && v->type == WEFT_FRAME_ETHERTYPE);
 }
 
-/* A request goes to the owner of the address; a probe or an announcement goes to all ports. */
 static struct sw_route arp_to_all(const struct sw_plan *p, unsigned int port, const struct view *v)
 {
 	int owner;
@@ -301,7 +295,7 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 		return dropped(SW_DROP_SHORT);
 	if (!may_pass(p, &v))
 		return dropped(SW_DROP_VLAN);
-	/* A host outside must not use the address of a port. */
+	/* A host outside must not use a port's MAC; with one address for all, none is found. */
 	if (by_mac(p, &v.eth->src_addr) != NO_PORT)
 		return dropped(SW_DROP_SOURCE);
 	if (p->single)

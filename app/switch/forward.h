@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file switch/forward.h
- * The destination of a frame, and whether its sender may send it. Pure: headers in, ports out. Also
- * the server's end of memif's rings.
+ * The destination of a frame, and whether its sender may send it. Pure: headers in, ports out.
  *
  * Two plans of addresses (doc/switch.md):
  *
@@ -25,16 +24,13 @@
 
 enum sw_drop {
 	SW_PASS,
-	SW_DROP_SHORT,   /**< shorter than its headers require */
+	SW_DROP_SHORT,   /**< shorter than its headers require, or IPv4 options, or a fragment */
 	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
 	SW_DROP_KIND,    /**< a frame of a type that this plan of addresses does not carry */
 	SW_DROP_VLAN,    /**< a VLAN tag that is not allowed (--vlan) */
 	SW_DROP_UNKNOWN, /**< for no port that has a process, nor for the uplink */
 	SW_DROP_FULL,    /**< the receiver has no free buffer */
-	/**
-	 * an invalid index of a ring, or a descriptor that is in a chain or points outside the
-	 * client's memory
-	 */
+	/** an invalid index of a ring; a descriptor in a chain, or not in the client's memory */
 	SW_DROP_BAD,
 	SW_DROP_LONG, /**< longer than the switch's MTU, or than the receiver's buffers */
 	SW_DROP_KINDS
@@ -74,17 +70,13 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 #define SW_FAREWELL_MAX WEFT_FAREWELL_MAX
 
 /**
- * The farewell of a process that has ended, as the answer to a frame for it.
  * @param head, len  as for sw_from_port(), of a frame whose route is gone
  * @param out  SW_FAREWELL_MAX bytes
- * @return its length; 0 = the frame gets no answer
+ * @return length of the answer; 0 = the frame gets none
  */
 uint32_t sw_farewell(const uint8_t *head, uint32_t len, uint8_t *out);
 
-/**
- * An ARP probe for the address of a port, to all.
- * @return its length, at most SW_FAREWELL_MAX
- */
+/** An ARP probe for the address of a port. @return its length, at most SW_FAREWELL_MAX */
 uint32_t sw_probe(const struct sw_plan *p, unsigned int port, uint8_t *out);
 
 #endif /* APP_SWITCH_FORWARD_H */

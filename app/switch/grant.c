@@ -28,9 +28,9 @@
 /* ---- users ---------------------------------------------------------------------------------- */
 
 /*
- * Users, and their limits. A process in a user namespace counts for the owner of the namespace,
- * because /etc/subuid gives each user 65,536 further user ids. Where the kernel can't report the
- * owner (before Linux 6.5), a process counts for its user id.
+ * A process in a user namespace counts for the owner of the namespace, because /etc/subuid gives
+ * each user 65,536 further user ids. Where the kernel can't report the owner (before Linux 6.5), a
+ * process counts for its user id.
  */
 
 #ifndef SO_PEERPIDFD
@@ -39,8 +39,7 @@
 #ifndef PIDFD_GET_USER_NAMESPACE
 #define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
 #endif
-/* More levels than the kernel allows. */
-#define DEPTH 64
+#define DEPTH 64 /* more levels than the kernel allows */
 
 #define SECOND 1000000000ull
 #define BAN_NS (10 * SECOND) /* no port for a user whose eventfd was full or has blocked */
@@ -161,7 +160,6 @@ static bool take(uint64_t *until, uint64_t now, unsigned int per_s, unsigned int
 	return true;
 }
 
-/* May the user request a port once more? Each call counts towards the limit. */
 static bool sw_user_may_request(struct sw *s, uid_t user, uint64_t now)
 {
 	return take(&find(s, user, now)->requests, now, REQUESTS_PER_S, REQUESTS_AT_ONCE);
@@ -213,14 +211,11 @@ void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
 /* ---- the well-known socket ------------------------------------------------------------------ */
 
 /*
- * The well-known socket. A process that connects gets a port at once, or a reason; the switch reads
- * nothing from it. The port belongs to the process until both this connection and the memif
- * connection, which is made with the secret, have ended. So a restarted switch with the key of its
- * predecessor accepts the predecessor's clients. It grants no port before they have had the time to
- * reconnect.
- *
- * A grant without a memif connection for IDLE_NS holds its port only until another process needs
- * it.
+ * A process that connects gets a port at once, or a reason; the switch reads nothing from it. The
+ * port belongs to the process until both this connection and the memif connection, which is made
+ * with the secret, have ended. A grant without a memif connection for IDLE_NS holds its port only
+ * until another process needs it. A restarted switch with the key of its predecessor accepts the
+ * predecessor's clients.
  */
 
 #define IDLE_NS 5000000000ull
@@ -387,14 +382,11 @@ void sw_grant_end(struct sw *s, unsigned int port)
 
 /* ---- both sockets, key and lock ------------------------------------------------------------- */
 
-/* The two sockets, the key that outlives the switch, and the lock of the path. */
-
 /*
  * A restarted switch grants no port for this time, in which clients of the predecessor reconnect:
  * they try it ten times a second.
  */
 #define RETURN_NS 1000000000ull
-/* Connections that wait until the control thread accepts them. */
 #define BACKLOG 1024
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -406,7 +398,7 @@ static int failed(const char *path, const char *what)
 	return APP_FAIL;
 }
 
-/* Make the folder of the default socket. The user must make that of any other path. */
+/* The user must make the folder of any other path. */
 static void make_folder(const char *path)
 {
 	static const char known[] = "/run/weft/";
@@ -469,7 +461,6 @@ static int listen_at(struct sw *s, const char *ext, int *fd)
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
 		return failed(un.sun_path, "no socket can be created");
-	/* Kernels before 6.16 refuse the option. */
 	setsockopt(*fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 	if (bind(*fd, (struct sockaddr *)&un, sizeof(un)) || chmod(un.sun_path, s->mode) ||
 	    listen(*fd, BACKLOG))

@@ -9,10 +9,7 @@
 
 #include "switch/switch.h"
 
-/**
- * Open the well-known socket, and that of memif. @return APP_OK or an exit code after an error
- * message
- */
+/** @return APP_OK or an exit code after an error message */
 int sw_listen(struct sw *s);
 void sw_unlisten(struct sw *s);
 
@@ -21,7 +18,7 @@ void sw_grant_accept(struct sw *s, uint64_t now);
 
 /** End a grant: its connection has ended, or the port goes to another process. */
 void sw_grant_end(struct sw *s, unsigned int port);
-/** Make the secret of a port for a user, from the key of the switch: text, terminated. */
+/** @param[out] secret  text made from the key of the switch, terminated */
 void sw_secret(const struct sw *s, unsigned int port, uid_t uid, char secret[24]);
 
 /** Free a port whose process has neither of the two connections. */
@@ -34,8 +31,7 @@ bool sw_port_is_taken(const struct sw_port *p, uint64_t now);
 const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now);
 
 /**
- * Find the process at the other end of a connection, and the user that it counts for: sets the
- * members pid, uid and user of @p c.
+ * Set the members pid, uid and user of @p c, for the process at the other end.
  * @return 0; -ESRCH: the process has ended; or another negative error
  */
 int sw_user_of(int fd, struct sw_conn *c);

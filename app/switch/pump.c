@@ -17,7 +17,7 @@
 /*
  * The control thread hands rings to the forwarder and takes them back. The queue has one entry: the
  * control thread waits until the forwarder has taken a change, which it does once in each round. So
- * rings, memory and eventfd of a connection belong to exactly one thread at any time.
+ * the rings and the memory of a connection belong to exactly one thread at any time.
  */
 
 /* A round takes some us, and the forwarder sleeps for 50 us by default. */
@@ -135,10 +135,7 @@ static void process_gone(struct sw *s, struct sw_handover *h)
 	l->next_farewell_at = 0;
 }
 
-/*
- * By the forwarder: no longer serve these ports, which have invalid indices. The control thread
- * ends their connections.
- */
+/* @param ports  have invalid indices: the control thread ends their connections */
 static void sw_lane_broken(struct sw *s, uint64_t ports)
 {
 	uint64_t p;
@@ -155,9 +152,9 @@ static void sw_lane_broken(struct sw *s, uint64_t ports)
 /* ---- forwarding ----------------------------------------------------------------------------- */
 
 /*
- * The forwarder: frames. Users are served round robin, starting with another one in each round. The
- * ports of a user share its burst. A frame for a port without a free buffer is dropped. A frame for
- * an uplink without space stays in the ring of its sender. So no process waits for another one.
+ * Users are served round robin, starting with another one in each round. The ports of a user share
+ * its burst. A frame for a port without a free buffer is dropped. A frame for an uplink without
+ * space stays in the ring of its sender. So no process waits for another one.
  */
 
 /* An uplink that sends nothing for this time is dead, and frames for it are dropped. */
@@ -182,7 +179,6 @@ static void copy(uint8_t *to, const struct frame *f)
 
 /* ---- to a port ------------------------------------------------------------------------------ */
 
-/* @return the reason why it is dropped, if it is */
 static enum sw_drop put(struct sw_lane *p, const struct frame *f)
 {
 	struct weft_mring *r = &p->tx;
@@ -299,7 +295,7 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 #define PROBES 3u
 #define PROBE_NS 100000000ull
 
-/* Each port has a rate of its own, which frames of other ports do not use up. */
+/* Each port has its own rate of farewells, which frames of other ports do not use up. */
 static bool may_answer(struct sw *s, unsigned int to, uint64_t now)
 {
 	uint64_t *at = to == SW_NO_UPLINK ? &s->uplink.farewell_at : &s->lane[to].farewell_at;
@@ -355,8 +351,8 @@ static bool send_farewell(struct sw *s, unsigned int port, const struct sw_farew
 }
 
 /*
- * Send a burst of the farewells that a process with sealed connections has left. They have the
- * source that its frames had: the process could have sent them itself. @return all are sent
+ * A burst of the farewells that a process with a job key has left. Their source is checked like
+ * that of its frames: the process could have sent them itself. @return all are sent
  */
 static bool send_farewells(struct sw *s, unsigned int port, uint64_t now)
 {
@@ -452,7 +448,7 @@ static enum sw_drop take_head(const struct sw *s, const struct weft_mring_buf *b
 	return SW_PASS;
 }
 
-/* @return number of frames, each copy counted, of which a port may send @p most in a turn */
+/* Takes no further frame after @p most. @return number of frames; both count each copy */
 static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most, uint64_t now)
 {
 	struct sw_lane *p = &s->lane[from];
@@ -528,9 +524,9 @@ static unsigned int from_uplink(struct sw *s, uint64_t now)
 /* ---- changes -------------------------------------------------------------------------------- */
 
 /*
- * A client ends its connection after it has written its last frames, BYE among them. The control
- * thread may learn of the end first. So what is in the ring is forwarded once more. A frame for a
- * full uplink is lost: the forwarder does not wait.
+ * A client ends its connection after it has written its last frames, BYE among them. The end may
+ * arrive before the forwarder has seen these frames, so it forwards them here. A frame for a full
+ * uplink is lost: the forwarder does not wait.
  */
 static void last_frames(struct sw *s, unsigned int port, uint64_t now)
 {
@@ -542,7 +538,7 @@ static void last_frames(struct sw *s, unsigned int port, uint64_t now)
 		return;
 	for (left = weft_mring_poll(&l->rx); left > 0 && used > 0; left -= (int)used)
 		used = from_port(s, port, (unsigned int)left, now);
-	s->broken &= ~(1ull << port); /* it ends anyway */
+	s->broken &= ~(1ull << port); /* the connection ends anyway */
 	left = weft_mring_poll(&l->rx);
 	if (left > 0)
 		SW_COUNT(l->counters.drop[SW_DROP_FULL], (unsigned int)left);
@@ -569,8 +565,8 @@ void sw_lane_change(struct sw *s, uint64_t now)
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /*
- * Serve one user: one burst, from its next port, and from the ports after that if it has fewer
- * frames. When there is only one user, all of its ports send a burst.
+ * A user sends one burst, from its next port, and from the ports after that if it has fewer frames.
+ * When there is only one user, all of its ports send a burst.
  */
 static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 {
@@ -588,7 +584,7 @@ static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 	return frames;
 }
 
-/* Serve all users once; the array of shares does not change during a round. */
+/* The array of shares does not change during a round: broken ports leave it at the end. */
 static unsigned int from_users(struct sw *s, uint64_t now)
 {
 	unsigned int i, frames = 0;

@@ -17,13 +17,10 @@ void sw_lane_detach(struct sw *s, unsigned int port);
  */
 void sw_lane_gone(struct sw *s, unsigned int port, struct sw_farewells *farewells);
 
-/**
- * By the forwarder: apply a pending change, if there is one. It forwards the last frames of a port
- * that it loses.
- */
+/** By the forwarder: apply a pending change. The last frames of a lost port are forwarded. */
 void sw_lane_change(struct sw *s, uint64_t now);
 
-/** One round over all ports and the uplink. @return number of frames */
+/** @return number of frames */
 unsigned int sw_round(struct sw *s, uint64_t now);
 
 #endif /* APP_SWITCH_PUMP_H */

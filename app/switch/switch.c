@@ -84,10 +84,7 @@ static int find(const char *name, uint16_t *id)
 	return APP_USAGE;
 }
 
-/*
- * Claim the port, as lanes do (doc/ports.md): no other switch or process can use it until this one
- * has ended. WEFT_PORTS may have claimed it at the start of the EAL.
- */
+/* As for lanes (doc/ports.md). WEFT_PORTS may have claimed the port at the start of the EAL. */
 static int claim(uint16_t id)
 {
 	char port[RTE_ETH_NAME_MAX_LEN], holder[96];
@@ -120,7 +117,6 @@ static int claim(uint16_t id)
 	return APP_OK;
 }
 
-/* @return APP_OK or an exit code after an error message */
 static int sw_uplink_open(struct sw *s, const char *name)
 {
 	struct sw_uplink *u = &s->uplink;
@@ -149,7 +145,6 @@ static int sw_uplink_open(struct sw *s, const char *name)
 	return eth_port_open(u->id, s->mtu, u->pool);
 }
 
-/* Describe the uplink and the MTU, for the first line of the output. */
 static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -166,8 +161,8 @@ static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 
 #define UDP_PORT 9338    /* the default of lanes, which firewall rules allow */
 #define IDLE_ROUNDS 2000 /* rounds without a frame, before the thread sleeps */
-#define FILES_MAX 2048   /* descriptors of this process: see limit_files() */
-#define MTU_INSIDE 9000  /* MTU without an uplink */
+#define FILES_MAX 2048
+#define MTU_INSIDE 9000 /* without an uplink */
 
 struct options {
 	const char *uplink;
@@ -305,7 +300,6 @@ static const struct cli_command command = {
 	.after = {"\nExit code: 0 ended by a signal, 1 could not start, 2 wrong usage.\n"},
 };
 
-/* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(struct options *o, int argc, char **argv)
 {
 	int ret = cli_options_parse(&command, o, argc, argv);
@@ -353,10 +347,7 @@ static bool all_differ(const struct sw_plan *p)
 	return true;
 }
 
-/*
- * Derive the MACs from the key, so that a restarted switch has the same ones. If two MACs have the
- * same link-local address, other MACs are tried.
- */
+/* MACs come from the key, so a restart keeps them. Two may have the same link-local address. */
 static void address_each(struct options *o)
 {
 	struct sw_plan *p = &o->sw.plan;

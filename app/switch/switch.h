@@ -8,7 +8,7 @@
  *  client.c   memif's control messages; the memory of a client, until the forwarder can rely on it
  *  control.c  the control thread: events of all sockets, time limits, and counters as output; start
  *             of threads, wake-up of clients that sleep, closing of their descriptors
- *  forward.c  the destination of a frame, and whether its sender may send it; memif's rings
+ *  forward.c  the destination of a frame, and whether its sender may send it
  *  pump.c     the forwarder: takes over checked rings, and carries frames
  *
  * Each member below names the thread that owns it (doc/switch.md, "Threads").
@@ -35,19 +35,13 @@
 #define SW_USERS 256u
 #define SW_NO_UPLINK UINT16_MAX
 
-/**
- * Counters of a port or of the uplink. One thread writes them, by SW_COUNT(); others read them by
- * an atomic load.
- */
+/** Of a port or the uplink. The forwarder writes, by SW_COUNT(); others use atomic loads. */
 struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
-	uint64_t farewells; /**< sent to it for processes that have ended */
-	/**
-	 * Dropped frames of those received. FULL, BAD and LONG also count frames to the process or
-	 * the network for which its buffers had no room
-	 */
+	uint64_t farewells; /**< to the process or the network, for processes that have ended */
+	/** of received frames; FULL, BAD and LONG also of frames to the process or the network */
 	uint64_t drop[SW_DROP_KINDS];
 };
 
@@ -83,9 +77,9 @@ struct sw_port {
 	int grant; /**< connection on the well-known socket; -1 = none */
 	uid_t uid, user;
 	pid_t pid;
-	uint64_t idle_since;            /**< the grant has had no memif connection since then */
-	bool hung_up;                   /**< the process itself has ended its memif connection */
-	struct sw_farewells *farewells; /**< of that connection; NULL = none */
+	uint64_t idle_since; /**< time, ns, of the grant or the end of its memif connection */
+	bool hung_up;        /**< the process itself has ended its memif connection */
+	struct sw_farewells *farewells; /**< of the ended connection; NULL = none */
 	struct sw_conn conn;
 };
 
@@ -94,14 +88,13 @@ struct sw_lane {
 	struct weft_mring rx, tx;
 	uid_t user;
 	struct sw_counters counters;
-	int filled, room;     /**< entries of its ring: used in this round, and there to be used */
-	unsigned int probes;  /**< number of probes sent since its process has ended */
-	uint64_t probe_at;    /**< time of the next probe */
-	uint64_t farewell_at; /**< no farewell to it before this time */
-	/** of its process, which has ended; NULL = none */
-	struct sw_farewells *farewells;
-	unsigned int next_farewell; /**< number of them that are sent in this round of probes */
-	uint64_t next_farewell_at;  /**< time of the next burst of them */
+	int filled, room;     /**< entries of tx: used in this round, and usable */
+	unsigned int probes;  /**< number of probes sent since the process of the port has ended */
+	uint64_t probe_at;    /**< time, ns, of the next probe */
+	uint64_t farewell_at; /**< time, ns: no answer to the process before it */
+	struct sw_farewells *farewells; /**< of the process that has ended; NULL = none */
+	unsigned int next_farewell;     /**< index; each probe begins again at 0 */
+	uint64_t next_farewell_at;      /**< time, ns, of the next burst of farewells */
 };
 
 /** Forwarder: the ports of one user, which are served in turn (pump.c). */
@@ -114,10 +107,10 @@ struct sw_share {
 struct sw_uplink {
 	uint16_t id; /**< DPDK port; SW_NO_UPLINK = none */
 	struct rte_mempool *pool;
-	struct rte_mbuf *out[2 * SW_BURST]; /**< frames without space in the port's ring yet */
+	struct rte_mbuf *out[2 * SW_BURST]; /**< frames that the port has not taken yet */
 	uint16_t num_out;
-	uint64_t stuck;       /**< time, ns, since which it has sent nothing; 0 = it sends */
-	uint64_t farewell_at; /**< no farewell to it before this time */
+	uint64_t stuck;       /**< time, ns, since which the port takes no frame; 0 = it does */
+	uint64_t farewell_at; /**< time, ns: no farewell to the network before it */
 	struct sw_counters counters;
 };
 
@@ -135,7 +128,7 @@ struct sw_handover {
 	atomic_bool ended;  /**< the forwarder has left its loop */
 	bool attach;
 	bool gone; /**< the process of the port has ended */
-	/** with gone: of this process. Afterwards: of an earlier one, for the control thread */
+	/** in: of the process that has ended; out: of an earlier one, to be freed; or NULL */
 	struct sw_farewells *farewells;
 	unsigned int port;
 	uid_t user;
@@ -153,7 +146,7 @@ struct sw_wakeups {
 	atomic_uint turn;
 	int doorbell;
 	pthread_t thread;
-	unsigned int seen_turn; /**< control thread: at the last check */
+	unsigned int seen_turn; /**< control thread: `turn` at the last check */
 };
 
 struct sw {
@@ -165,8 +158,7 @@ struct sw {
 	struct sw_uplink uplink;
 	unsigned int first; /* the share that is served first */
 	uint64_t broken;    /* ports with an invalid index in this round */
-	/* bit N: port N's process has ended, and its peers still get probes: see probe() */
-	uint64_t probing;
+	uint64_t probing;   /* bit N: peers of port N, whose process has ended, get probes */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;
@@ -186,9 +178,9 @@ struct sw {
 	struct sw_port port[WEFT_SWITCH_PORTS];
 	int lock_fd, grant_fd, memif_fd, epoll;
 	bool granting;
-	bool no_files;        /* accept() failed */
+	bool no_files;        /* accept() failed, other than by EAGAIN */
 	uint64_t ticked;      /* time of the last check of timeouts */
-	uint64_t grants_from; /* no port is granted before this time (grant.c); 0 = no limit */
+	uint64_t grants_from; /* no grant before this time, ns; 0 = there was no predecessor */
 	struct sw_conn half[SW_HALF_OPEN];
 	struct sw_user user[SW_USERS];
 	uint64_t lines, unlogged;
