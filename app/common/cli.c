@@ -123,11 +123,11 @@ int cli_seconds(const char *option, const char *text, double min, double max, do
 	return -EINVAL;
 }
 
-int cli_port(const char *text, uint16_t *port)
+int cli_port(const char *option, const char *text, uint16_t *port)
 {
 	uint64_t value;
 
-	if (cli_count("-p", text, 1, 65535, &value))
+	if (cli_count(option, text, 1, 65535, &value))
 		return -EINVAL;
 	*port = (uint16_t)value;
 	return 0;

@@ -52,7 +52,7 @@ bool cli_wants_help(int argc, char **argv);
 int cli_size(const char *option, const char *text, uint64_t *value);
 int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int cli_seconds(const char *option, const char *text, double min, double max, double *value);
-int cli_port(const char *text, uint16_t *port);
+int cli_port(const char *option, const char *text, uint16_t *port);
 
 /**
  * Split NAME, NAME:PORT, IPV6 or [IPV6]:PORT. @p port stays as it is when none is given.

@@ -66,8 +66,8 @@ int peer_option(void *options, const char *option, const char *value)
 
 static int option_port(void *options, const char *option, const char *value)
 {
-	(void)option;
-	return cli_port(value, &((struct peer_options *)options)->port) ? APP_USAGE : APP_OK;
+	return cli_port(option, value, &((struct peer_options *)options)->port) ? APP_USAGE
+										: APP_OK;
 }
 
 static int option_wait(void *options, const char *option, const char *value)

@@ -353,8 +353,7 @@ static int option_listen(void *options, const char *option, const char *value)
 
 static int option_port(void *options, const char *option, const char *value)
 {
-	(void)option;
-	return cli_port(value, &((struct info *)options)->port) ? APP_USAGE : APP_OK;
+	return cli_port(option, value, &((struct info *)options)->port) ? APP_USAGE : APP_OK;
 }
 
 static const struct cli_option table[] = {

@@ -438,7 +438,7 @@ static int open_socket(const char *address)
 	if (port)
 		snprintf(host, sizeof(host), "%.*s", len, name);
 	port = port ? port + 1 : address;
-	if (cli_port(port, &number))
+	if (cli_port("--listen", port, &number))
 		return -EINVAL;
 	rc = getaddrinfo(host, port, &hints, &list);
 	if (rc) {

@@ -84,11 +84,12 @@ static void ports_are_1_to_65535(void **state)
 	uint16_t port;
 
 	(void)state;
-	assert_int_equal(cli_port("65535", &port), 0);
+	assert_int_equal(cli_port("-p", "65535", &port), 0);
 	assert_int_equal(port, 65535);
-	assert_int_not_equal(cli_port("0", &port), 0);
-	assert_int_not_equal(cli_port("65536", &port), 0);
-	assert_int_not_equal(cli_port("http", &port), 0);
+	assert_int_not_equal(cli_port("-p", "0", &port), 0);
+	assert_int_not_equal(cli_port("-p", "65536", &port), 0);
+	assert_int_not_equal(cli_port("--listen", "http", &port), 0);
+	assert_non_null(strstr(cli_last_error(), "--listen takes"));
 }
 
 static void lists_and_ranges_of_sizes(void **state)
