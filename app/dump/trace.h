@@ -271,7 +271,7 @@ struct trace_poll {
 	uint64_t silence; /**< begin of the silence of its host that was judged last */
 	uint32_t waiting; /**< frames that came, and had waited for the end of this silence */
 	/* Of an interface of a flight recorder's file, whose times are those of progress calls. */
-	uint64_t owner;        /**< id of the worker, as `worker`; of sockets, too */
+	uint64_t owner;        /**< id of the worker, by the newest record; 0 = sockets */
 	uint64_t call, before; /**< the newest call with a record, and the one before it */
 	uint64_t full;         /**< the first of the newest calls in which whole bursts came */
 	uint32_t calls;        /**< frames that came in the newest call */
