@@ -45,8 +45,6 @@ int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 
 /* ------------------------------------------------------------------ versions of libfabric */
 
-#define BUILT_WITH FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
-
 static_assert(offsetof(struct fi_domain_attr, tclass) % alignof(struct wfi_domain_attr_1_20) == 0,
 	      "the members begin where those of 1.20 do");
 

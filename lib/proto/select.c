@@ -403,7 +403,6 @@ static struct window size_window(const struct candidates *c, const struct candid
 /* ------------------------------------------------------------------ lines */
 
 #define MAX_LINES (MAX_PROTOS * (WEFT_CURVE_PIECES + 2))
-#define MAX_RANGES 64
 
 struct lines {
 	struct weft_env_line list[MAX_LINES];

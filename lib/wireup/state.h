@@ -69,7 +69,6 @@ enum weft_wireup_step {
 
 enum weft_attach_state {
 	WEFT_ATTACH_NONE,    /* no such lane; or it is attached or left out */
-	WEFT_ATTACH_START,   /* unused */
 	WEFT_ATTACH_OPENING, /* opened by this end: lane_ep is connecting */
 	WEFT_ATTACH_SENT,    /* opened by this end: ATTACH sent, or to be sent */
 	WEFT_ATTACH_AWAIT,   /* opened by the peer: its ATTACH is awaited */

@@ -27,7 +27,6 @@
 
 #define RANDOM_NODES 3
 #define RANDOM_CHANNELS 3
-#define RANDOM_ENDS 3 /* open ones of a node to one peer */
 
 enum kind {
 	K_SEND,
