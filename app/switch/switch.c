@@ -388,19 +388,47 @@ static int address_single(struct options *o)
 	return APP_OK;
 }
 
+static const char *ip_text(uint32_t ip, char text[INET_ADDRSTRLEN])
+{
+	const struct in_addr in = {htonl(ip)};
+
+	return inet_ntop(AF_INET, &in, text, INET_ADDRSTRLEN);
+}
+
+/* With 32 bits each port has a network of its own, as clouds route them. */
+static int check_network(const struct options *o)
+{
+	const struct sw_plan *p = &o->sw.plan;
+	uint32_t last = o->ip + (p->single ? 0 : p->ports - 1u);
+	char a[INET_ADDRSTRLEN], b[INET_ADDRSTRLEN];
+
+	if (!p->prefix)
+		return APP_OK;
+	if (p->gw && p->gw >= o->ip && p->gw <= last) {
+		cli_error("-a: the gateway %s is the address of a port: give another first address",
+			  ip_text(p->gw, a));
+		return APP_USAGE;
+	}
+	if (weft_lane_is_hosts(o->ip, p->prefix) && weft_lane_is_hosts(last, p->prefix) &&
+	    (p->prefix == 32 || weft_lane_same_net(o->ip, last, p->prefix)))
+		return APP_OK;
+	cli_error("-a: hosts of the network of %s/%u cannot have all addresses up to %s, that of "
+		  "the last port: give another first address, fewer ports (-n) or fewer BITS",
+		  ip_text(o->ip, a), p->prefix, ip_text(last, b));
+	return APP_USAGE;
+}
+
 static int make_plan(struct options *o)
 {
 	struct sw_plan *p = &o->sw.plan;
+	int ret;
 
 	p->single = p->single || takes_one_address(o->sw.uplink.id);
+	ret = check_network(o);
+	if (ret)
+		return ret;
 	if (p->single)
 		return address_single(o);
-	if (p->prefix && (o->ip + p->ports - 1u) < o->ip) {
-		cli_error("-a: %u ports need an address each, and IPv4 has fewer from this one on: "
-			  "give a lower one",
-			  p->ports);
-		return APP_USAGE;
-	}
 	address_each(o);
 	return APP_OK;
 }

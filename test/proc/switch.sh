@@ -335,6 +335,27 @@ not_notified() {
 	grep -q "systemd is not notified at NOTIFY_SOCKET: No such file" "$dir/switch.err"
 }
 
+# refuses PATTERN ADDRESS PORTS: such addresses of ports are wrong usage.
+refuses() {
+	local rc=0
+	timeout 60 "$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" -a "$2" \
+		-n "$3" none >"$dir/switch.out" 2>"$dir/switch.err" || rc=$?
+	cat "$dir/switch.err"
+	[ $rc = 2 ] && grep -q "$1" "$dir/switch.err"
+}
+
+has_addresses() {
+	start_switch -a "$@" || return 1
+	end_switch
+}
+
+check "ports whose addresses leave the network" refuses \
+	"network of 10.0.0.250/24 cannot have all addresses up to 10.0.1.25" 10.0.0.250/24 32
+check "a port with the broadcast address" refuses "up to 10.0.0.255" 10.0.0.240/24 16
+check "a port with the gateway's address" refuses "the gateway 10.0.0.17 is" \
+	10.0.0.16/24,10.0.0.17 4
+check "the last addresses of a network" has_addresses 10.0.0.251/24
+check "a network for each port" has_addresses 10.0.0.251/32,10.0.0.1
 check "systemd is notified when ports can be requested" notified "$dir/notify"
 check "the same at an abstract address" notified "@weft-test-$$"
 check "a switch that cannot notify systemd serves" not_notified

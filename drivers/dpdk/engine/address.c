@@ -366,17 +366,12 @@ int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, st
 	return err;
 }
 
-static uint32_t netmask_of(uint8_t prefix)
-{
-	return prefix == 0 ? 0 : ~0u << (32 - prefix);
-}
-
 static bool is_on_link(const struct raw_iface *iface, uint32_t ip)
 {
 	const struct in6_addr *ip6;
 
 	if (!iface->rx_filter.six)
-		return ((ip ^ iface->rx_filter.ip) & netmask_of(iface->prefix)) == 0;
+		return weft_lane_same_net(ip, iface->rx_filter.ip, iface->prefix);
 	ip6 = weft_hosts_ip(iface->port->hosts, ip);
 	return ip6 && (weft_ip6_is_link_local(ip6->s6_addr) ||
 		       weft_ip6_same_net(ip6->s6_addr, iface->port->ip6, iface->port->prefix6));

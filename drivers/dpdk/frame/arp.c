@@ -475,6 +475,25 @@ bool weft_lane_is_unicast(uint32_t ip)
 	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 < 14;
 }
 
+static uint32_t mask_of(unsigned int prefix)
+{
+	return prefix ? UINT32_MAX << (32 - prefix) : 0;
+}
+
+/* The first and the last address of a network belong to no host, unless it has only two or one. */
+bool weft_lane_is_hosts(uint32_t ip, unsigned int prefix)
+{
+	uint32_t host = ip & ~mask_of(prefix);
+
+	return weft_lane_is_unicast(ip) &&
+	       (prefix >= 31 || (host != 0 && host != ~mask_of(prefix)));
+}
+
+bool weft_lane_same_net(uint32_t a, uint32_t b, unsigned int prefix)
+{
+	return ((a ^ b) & mask_of(prefix)) == 0;
+}
+
 uint32_t weft_lane_link_local(const uint8_t mac[6])
 {
 	uint32_t h = 2166136261u; /* FNV-1a spreads similar MACs over the range */

@@ -212,6 +212,12 @@ struct weft_lane_neigh {
 /** Can one host have this address, and not only as its loopback address? */
 bool weft_lane_is_unicast(uint32_t ip);
 
+/** Can a host of a network with this prefix length (0..32) have this address? */
+bool weft_lane_is_hosts(uint32_t ip, unsigned int prefix);
+
+/** Are the first @p prefix bits (0..32) of both the same? */
+bool weft_lane_same_net(uint32_t a, uint32_t b, unsigned int prefix);
+
 /**
  * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
  * address. Two MACs have the same address with a probability of 1 in 65024; such lanes need ip=.

@@ -11,20 +11,6 @@
 #include "base/text.h"
 #include "frame/arp.h"
 
-static uint32_t mask_of(unsigned int prefix)
-{
-	return prefix ? UINT32_MAX << (32 - prefix) : 0;
-}
-
-/* The first and the last address of a network belong to no host, unless it has only two or one. */
-static bool is_hosts(uint32_t ip, unsigned int prefix)
-{
-	uint32_t host = ip & ~mask_of(prefix);
-
-	return weft_lane_is_unicast(ip) &&
-	       (prefix >= 31 || (host != 0 && host != ~mask_of(prefix)));
-}
-
 static bool is_ipv6(const struct weft_opt *it)
 {
 	return memchr(it->value, ':', it->value_len) != NULL;
@@ -83,7 +69,7 @@ static int set_ip(void *opts, const struct weft_opt *it)
 		return weft_opt_complain(it, WEFT_OPT_FMT ": the prefix length goes from 1 to 32",
 					 WEFT_OPT_ARG(it));
 	o->prefix = (uint8_t)prefix;
-	if (!is_hosts(o->ip, prefix))
+	if (!weft_lane_is_hosts(o->ip, prefix))
 		return weft_opt_complain(it, WEFT_OPT_FMT " is not an address that a host can have",
 					 WEFT_OPT_ARG(it));
 	return 0;
@@ -310,7 +296,8 @@ static int check_together(const struct weft_lane_opts *o, const struct weft_opt 
 					 "gateway");
 	if (o->gw && o->gw == o->ip)
 		return weft_opt_complain(it, "lane option 'gw' is the lane's own address");
-	if (o->gw && ((o->gw ^ o->ip) & mask_of(o->prefix)) == 0 && !is_hosts(o->gw, o->prefix))
+	if (o->gw && weft_lane_same_net(o->gw, o->ip, o->prefix) &&
+	    !weft_lane_is_hosts(o->gw, o->prefix))
 		return weft_opt_complain(
 			it, "lane option 'gw' is the first or the last address of the network of "
 			    "'ip', which no host has");
