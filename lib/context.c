@@ -291,6 +291,18 @@ static void context_free(struct weft_context *ctx)
 	free(ctx);
 }
 
+static const char *log_file_text(int rc)
+{
+	if (rc == -EPERM)
+		return "another user owns it and could read or redirect the log: remove it, or "
+		       "give another name";
+	if (rc == -EINVAL)
+		return "it is neither a file nor a pipe nor a terminal: give another name";
+	if (rc == -ENXIO)
+		return "it is a pipe without a reader, or no device: start the reader first";
+	return strerror(-rc);
+}
+
 static int context_setup(struct weft_context *ctx, const struct weft_context_params *p)
 {
 	unsigned int n;
@@ -303,10 +315,7 @@ static int context_setup(struct weft_context *ctx, const struct weft_context_par
 	rc = weft_log_setup(ctx->conf->log_level, ctx->conf->log_file);
 	if (rc < 0) {
 		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file,
-			   rc == -EPERM
-				   ? "another user owns it and could read or redirect the log: "
-				     "remove it, or give another name"
-				   : strerror(-rc));
+			   log_file_text(rc));
 		return -EINVAL;
 	}
 	rc = job_key_take(&ctx->config->conf, p->job_key);

@@ -60,36 +60,59 @@ static void expand(const char *file, char *path, size_t size)
 	path[n] = '\0';
 }
 
-static int log_flags(int more)
+/*
+ * Not blocking: a FIFO without a reader, or a line without a carrier, must not hold the process.
+ * With O_NOCTTY a terminal does not become that of a process without one.
+ */
+static int open_to_append(const char *path, int more)
 {
-	return O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | more;
+	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more,
+		    0600);
+}
+
+static bool is_of_user(const struct stat *st)
+{
+	return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+/* @param followed  a link led to the file, so its owner is not checked */
+static int check_type(int fd, bool followed)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISCHR(st.st_mode))
+		return 0;
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return -EINVAL;
+	return followed || is_of_user(&st) ? 0 : -EPERM;
 }
 
 /*
  * The log contains addresses and names of hosts, and root often writes it in /tmp. So only the
  * owner can access a new file. A file, a pipe or a link that belongs neither to root nor to the
- * effective user is refused; the owner of a link's target is not checked. O_NONBLOCK: opening a
- * pipe without a reader fails and does not block, unless a link leads to the pipe.
+ * effective user is refused; the owner of a link's target is not checked.
  */
 static int log_open(const char *path)
 {
-	int fd = open(path, log_flags(O_NOFOLLOW | O_NONBLOCK), 0600);
+	int fd = open_to_append(path, O_NOFOLLOW), rc;
+	bool followed = fd < 0 && errno == ELOOP;
 	struct stat st;
 
-	if (fd < 0 && errno == ELOOP) {
+	if (followed) {
 		if (lstat(path, &st))
 			return -errno;
-		if (st.st_uid != 0 && st.st_uid != geteuid())
+		if (!is_of_user(&st))
 			return -EPERM;
-		fd = open(path, log_flags(0), 0600);
-		return fd < 0 ? -errno : fd;
+		fd = open_to_append(path, 0);
 	}
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || ((S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)) && st.st_uid != 0 &&
-			       st.st_uid != geteuid())) {
+	rc = check_type(fd, followed);
+	if (rc < 0) {
 		close(fd);
-		return -EPERM;
+		return rc;
 	}
 	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* blocking writes, so that lines are complete */
 	return fd;

@@ -26,8 +26,8 @@ extern int weft_log_level;
 /**
  * Set the level of the log and the file that it is written to.
  * @param file  NULL or "" = stderr; "%p" becomes the process id, "%h" the host's name
- * @return 0, or the error of opening the file; the level is then set, and lines still go to the
- *   previous file
+ * @return 0; -EPERM: another user owns the file; -EINVAL: it is a disk; or the error of opening the
+ *   file. After an error the level is set, and lines still go to the previous file
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 

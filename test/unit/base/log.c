@@ -91,9 +91,26 @@ static void a_pipe_without_a_reader_is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(symlink(path, other), 0);
 	alarm(10); /* it would wait */
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -ENXIO);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, other), -ENXIO);
 	alarm(0);
+	unlink(other);
+	unlink(path);
+}
+
+static void a_disk_is_refused(void **state)
+{
+	int fd = open("/dev/loop0", O_WRONLY);
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	close(fd);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, "/dev/loop0"), -EINVAL);
+	assert_int_equal(symlink("/dev/loop0", path), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EINVAL);
 	unlink(path);
 }
 
@@ -187,6 +204,7 @@ int main(void)
 		cmocka_unit_test(a_callback_gets_each_line_and_may_keep_it),
 		cmocka_unit_test(links_of_our_own_are_followed),
 		cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
+		cmocka_unit_test(a_disk_is_refused),
 		cmocka_unit_test(files_of_another_user_are_refused),
 	};
 
