@@ -52,6 +52,10 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 			 name, st.st_uid);
 		return -EPERM;
 	}
+	if (S_ISBLK(st.st_mode)) {
+		snprintf(why, why_len, "%s is a disk: give the name of a file", name);
+		return -EINVAL;
+	}
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	if (st.st_mode & 077 && fchmod(fd, 0600)) {
@@ -74,7 +78,8 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 int weft_capture_file_open(const char *name, char *why, size_t why_len)
 {
 	/* O_NOFOLLOW: another user may have made a link. O_NONBLOCK: a FIFO may have no reader. */
-	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600), rc;
+	int rc, fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+			  0600);
 
 	if (fd < 0) {
 		rc = -errno;
