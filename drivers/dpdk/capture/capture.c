@@ -344,7 +344,7 @@ static struct weft_capture *join_running(struct weft_capture *c, struct own *own
 /* Join the capture of the lane's configuration; another lane may have opened it. */
 static void join_own(struct weft_tap *tap, struct own *own)
 {
-	static char last[256];
+	static char last[sizeof(own->why)];
 	struct weft_capture *c = NULL;
 
 	if (!own->rc) {

@@ -150,12 +150,47 @@ static int make_pool(void **state)
 	return pool ? make_tmp(state) : -1;
 }
 
-static struct weft_tap *open_tap(void)
+static struct weft_tap *open_tap_with(const struct weft_lane_conf *options)
 {
 	static struct weft_frame_port port = {
 		.name = "7", .device = "net_test", .frame_size = 1514, .mac = {2, 0, 0, 0, 0, 1}};
 
-	return weft_tap_open(&port, &weft_platform_host, 1, &conf);
+	return weft_tap_open(&port, &weft_platform_host, 1, options);
+}
+
+static struct weft_tap *open_tap(void)
+{
+	return open_tap_with(&conf);
+}
+
+static bool count_line(enum weft_log_level level, const char *source, const char *text, void *arg)
+{
+	(void)level;
+	(void)source;
+	*(unsigned int *)arg += strncmp(text, "WEFT_CAPTURE: ", 14) == 0;
+	return true;
+}
+
+/* However long the reason is. */
+static void lanes_that_fail_for_one_reason_report_it_once(void **state)
+{
+	struct weft_lane_conf captured = conf;
+	unsigned int lines = 0;
+	char name[480];
+
+	(void)state;
+	captured.capture = name;
+	weft_log_set_callback(count_line, &lines);
+	for (size_t len = 40; len < sizeof(name); len += 100) {
+		memset(name, 'a', len);
+		memcpy(name, "/nowhere/", 9);
+		name[len] = '\0';
+		lines = 0;
+		for (unsigned int i = 0; i < 3; i++)
+			weft_tap_close(open_tap_with(&captured));
+		assert_int_equal(lines, 1);
+	}
+	weft_log_set_callback(NULL, NULL);
 }
 
 static struct rte_mbuf *frame_of(uint8_t content)
@@ -424,6 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pause_bounds_the_times_of_its_call),
 		cmocka_unit_test(a_damaged_frame_is_marked),
+		cmocka_unit_test(lanes_that_fail_for_one_reason_report_it_once),
 		cmocka_unit_test(all_lanes_of_a_file_end_at_one_time),
 		cmocka_unit_test(a_file_has_the_least_delay_of_each_slot),
 		cmocka_unit_test(paths_share_a_table),
