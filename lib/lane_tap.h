@@ -60,6 +60,8 @@ struct weft_lane_tap_ops {
 	void (*command)(const char *words, weft_lane_tap_answer_cb cb, void *arg);
 	/** weft_recorder_write(). Any thread may call it. */
 	int (*record)(const char *reason, char *text, size_t text_len);
+	/** As record(), and remove old files. Not in a handler of a signal. */
+	int (*record_command)(const char *reason, char *text, size_t text_len);
 };
 
 /** The capture writer (drivers/dpdk/capture/capture.c). In lib/, only context.c uses it. */

@@ -128,7 +128,7 @@ static int on_recorder(const char *cmd, const char *params, struct rte_tel_data 
 
 	(void)cmd;
 	(void)params;
-	if (weft_recorder_file_write("requested by telemetry", name, sizeof(name)))
+	if (weft_recorder_file_command("requested by telemetry", name, sizeof(name)))
 		return rte_tel_data_string(d, name);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "file", name);
@@ -650,4 +650,5 @@ const struct weft_lane_tap_ops weft_capture_messages = {
 	.failed = messages_failed,
 	.command = capture_command,
 	.record = weft_recorder_file_write,
+	.record_command = weft_recorder_file_command,
 };

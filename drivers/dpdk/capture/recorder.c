@@ -533,6 +533,15 @@ int weft_recorder_file_write(const char *reason, char *name, size_t size)
 	return rc;
 }
 
+int weft_recorder_file_command(const char *reason, char *name, size_t size)
+{
+	int rc = weft_recorder_file_write(reason, name, size);
+
+	if (!rc)
+		prune_files();
+	return rc;
+}
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static void *write_thread(void *arg)
@@ -614,7 +623,7 @@ static void setup_paths(const struct weft_lane_conf *conf)
 			 conf->recorder_file);
 	else
 		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
-	prune_files(); /* signal handlers and commands write files, but remove none */
+	prune_files(); /* weft_recorder_write() removes none */
 	atexit(weft_recorder_settle);
 }
 

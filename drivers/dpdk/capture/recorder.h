@@ -125,6 +125,8 @@ void weft_recorder_settle(void);
  * @return 0, or a negative errno value. -ENOENT: no recorder; -EBUSY: another file is being written
  */
 int weft_recorder_file_write(const char *reason, char *name, size_t size);
+/** As weft_recorder_file_write(), but not in a signal handler: it then removes old files, too. */
+int weft_recorder_file_command(const char *reason, char *name, size_t size);
 
 /*
  * Copies the bytes. C11 has atomics of words only, but vectors take a quarter of the instructions,

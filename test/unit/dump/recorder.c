@@ -4,6 +4,7 @@
  * in which no file stops the next one, and few stay.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -26,6 +27,7 @@
 #include "dump/file.h"
 #include "eal.h"
 #include "frame/arp.h"
+#include "lane_tap.h"
 
 #define MANY 50u
 
@@ -161,6 +163,38 @@ static struct weft_tap *open_tap_with(const struct weft_lane_conf *options)
 static struct weft_tap *open_tap(void)
 {
 	return open_tap_with(&conf);
+}
+
+static unsigned int files_left(void)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *e;
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)))
+		n += strncmp(e->d_name, "recorder-", 9) == 0;
+	closedir(dir);
+	return n;
+}
+
+/* weft-info requests as many as its user likes. */
+static void a_file_by_command_takes_the_place_of_the_oldest(void **state)
+{
+	struct weft_tap *tap = open_tap();
+	char name[MANY][512], new[512];
+
+	(void)state;
+	for (unsigned int i = 0; i < MANY; i++)
+		make_file(name[i], sizeof(name[i]), 10, 10 + i);
+	assert_int_equal(weft_capture_messages.record_command("a test", new, sizeof(new)), 0);
+	assert_int_equal(files_left(), WEFT_RECORDER_FILES);
+	assert_int_equal(access(new, F_OK), 0);
+	assert_int_equal(access(name[0], F_OK), 0);
+	assert_int_equal(access(name[MANY - 1], F_OK), -1);
+	weft_recorder_folder_prune(folder, 0, 0);
+	unlink(new);
+	weft_tap_close(tap);
 }
 
 static bool count_line(enum weft_log_level level, const char *source, const char *text, void *arg)
@@ -466,6 +500,7 @@ int main(void)
 		cmocka_unit_test(a_file_has_what_was_counted_in_each_slot),
 		cmocka_unit_test(names_differ_and_a_file_is_its_owners_alone),
 		cmocka_unit_test(the_newest_files_stay),
+		cmocka_unit_test(a_file_by_command_takes_the_place_of_the_oldest),
 		cmocka_unit_test(their_bytes_are_bounded),
 		cmocka_unit_test(a_foreign_folder_is_refused),
 	};
