@@ -434,8 +434,9 @@ static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 }
 
 /*
- * An entry with these pages is gone. Stop watching their mappings if no other entry is in them.
- * rc->slow is held, so no entry is added in the meantime. rc->lock is not held, since
+ * An entry with these pages is gone. Stop watching their mappings if no other entry is in them. If
+ * a part of the pages has been unmapped, or /proc cannot be read, the watch stays: it only costs
+ * events. rc->slow is held, so no entry is added in the meantime. rc->lock is not held, since
  * weft_uffd_anonymous() calls malloc().
  */
 static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pages)
@@ -443,16 +444,19 @@ static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pa
 	struct weft_uffd_range whole, rest;
 
 	if (!weft_uffd_anonymous(pages->start, pages->end, &whole))
-		whole = *pages; /* a part has been unmapped */
+		return;
 	rest = whole;
 	pthread_mutex_lock(&rc->lock);
 	table_unshared(&rc->table, &rest.start, &rest.end);
 	pthread_mutex_unlock(&rc->lock);
-	/* On the heap, which is watched by pages, `whole` is `pages`. Its rest can be unwatched. */
-	if (whole.start == pages->start && whole.end == pages->end)
-		whole = rest;
-	if (rest.start == whole.start && rest.end == whole.end && rest.start < rest.end)
-		weft_uffd_unwatch(rc->watch.uffd, rest.start, rest.end);
+	if (rest.start >= rest.end)
+		return;
+	/* The rest is a part of a mapping, unless it is on the heap, which is watched by pages. */
+	if ((rest.start != whole.start || rest.end != whole.end) &&
+	    (!weft_uffd_anonymous(rest.start, rest.end, &whole) || rest.start != whole.start ||
+	     rest.end != whole.end))
+		return;
+	weft_uffd_unwatch(rc->watch.uffd, rest.start, rest.end);
 }
 
 /* Unlock rc->lock, and stop watching pages without entries. rc->slow stays held. */

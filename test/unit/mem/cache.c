@@ -291,6 +291,28 @@ static void memory_of_which_a_part_was_evicted_can_be_moved(void **state)
 	close_scene(&s);
 }
 
+/* The mapping, used as a whole, stays one while a peer may read a page of it. */
+/* @behaviour G3 */
+static void memory_whose_use_as_a_whole_was_evicted_can_be_moved(void **state)
+{
+	uint8_t *p, *q, *other;
+	struct scene s;
+
+	NEEDS_UFFD();
+	open_scene(&s, "2", "1g", "auto");
+	p = map_apart(256);
+	other = map_apart(16);
+	assert_int_equal(use(&s, p, 256 * PAGE), 1);
+	access_for(&s, p, PAGE, READ);
+	assert_int_equal(use(&s, other, PAGE), 1);
+	assert_int_equal(stats(&s)->evicted, 1);
+	q = mremap(p, 256 * PAGE, 512 * PAGE, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	munmap(q, 512 * PAGE);
+	munmap(other, 16 * PAGE);
+	close_scene(&s);
+}
+
 /* @behaviour G3 */
 static void a_child_process_changes_nothing_here(void **state)
 {
@@ -503,6 +525,7 @@ int main(int argc, char **argv)
 		CONN_TEST(moved_memory_is_registered_at_its_new_place),
 		CONN_TEST(memory_of_which_a_part_was_used_can_be_moved),
 		CONN_TEST(memory_of_which_a_part_was_evicted_can_be_moved),
+		CONN_TEST(memory_whose_use_as_a_whole_was_evicted_can_be_moved),
 		CONN_TEST(a_child_process_changes_nothing_here),
 		CONN_TEST(a_child_that_lives_on_does_not_prevent_unmapping_after_the_end),
 		CONN_TEST(threads_that_map_each_others_addresses_see_their_own_content),
