@@ -153,9 +153,8 @@ static enum weft_claim_held process_is(int pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (!read_thread(path, &t))
 		return WEFT_HELD_INHERITED;
-	if (has_ended(&t))
-		return other_threads(pid);
-	return is_ending(&t) ? WEFT_HELD_ENDING : WEFT_HELD;
+	/* The first thread may end long before the others. */
+	return has_ended(&t) || is_ending(&t) ? other_threads(pid) : WEFT_HELD;
 }
 
 /* ---- the kernel's list of sockets ----------------------------------------------------------- */
