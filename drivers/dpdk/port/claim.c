@@ -41,7 +41,9 @@ enum weft_claim_held {
 	WEFT_HELD_INHERITED, /* its process has ended, and another one has the descriptor */
 };
 
-#define PF_EXITING 4u /* from the kernel's include/linux/sched.h */
+/* From the kernel's include/linux/sched.h. */
+#define PF_EXITING 4u
+#define PF_SIGNALED 0x400u /* a signal ends the process; set before PF_EXITING */
 
 /* @return a descriptor, or a negative errno */
 static int claim_socket(void)
@@ -115,10 +117,10 @@ static bool has_ended(const struct thread *t)
 	return t->state == 'Z' || t->state == 'X';
 }
 
-/* Is the thread in exit(), or is a SIGKILL pending for it? */
+/* Is the thread in exit(), does a signal end it, or is a SIGKILL pending for it? */
 static bool is_ending(const struct thread *t)
 {
-	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
+	return t->flags & (PF_EXITING | PF_SIGNALED) || t->pending & 1ul << (SIGKILL - 1);
 }
 
 /* Are other threads alive, or ending? The files are closed when the last thread has ended. */

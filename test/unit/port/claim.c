@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -101,6 +102,30 @@ static void a_name_is_free_when_its_owner_is_dead(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	assert_false(weft_claimed(name, &owner));
+	waitpid(pid, NULL, 0);
+}
+
+/* Between the signal and exit(), where a process that dumps core stays long. */
+/* @behaviour T18 */
+static void an_owner_that_a_signal_ends_is_ending(void **state)
+{
+	struct weft_claim_owner owner;
+	pid_t pid = owner_start(0, "owner");
+	int fd, status;
+
+	(void)state;
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT), 0);
+	kill(pid, SIGTERM);
+	/* The stops are those of the signal and of the exit. */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status >> 8, SIGTRAP | PTRACE_EVENT_EXIT << 8);
+	assert_int_equal(weft_claim_now(name, &owner), -EAGAIN);
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, 0), 0);
+	fd = weft_claim(name, &owner);
+	assert_true(fd >= 0);
+	close(fd);
 	waitpid(pid, NULL, 0);
 }
 
@@ -476,6 +501,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_owner_is_named),
 		cmocka_unit_test(a_name_is_free_when_its_owner_is_dead),
+		cmocka_unit_test(an_owner_that_a_signal_ends_is_ending),
 		cmocka_unit_test(closing_gives_it_back),
 		cmocka_unit_test(what_a_process_calls_itself_is_printable),
 		cmocka_unit_test(root_ignores_others),
