@@ -8,7 +8,7 @@
  * mid-conversation. Whatever the wire did: every message has come exactly once, every completion
  * once and without an error, no buffer is left over, and all of it within a bound (no deadlock).
  *
- *	test_explore [FAULTS]     3 by default; 4 takes minutes
+ *	test_explore [FAULTS]     3 by default, where sequence numbers wrap; 4 takes minutes
  */
 
 #include "engine/iface.h"
@@ -310,9 +310,10 @@ static void all_paths(unsigned int (*of)(void), uint32_t first_seq, unsigned int
 static void every_path_ends_well(void **state)
 {
 	(void)state;
-	all_paths(run_talk, 1000, most_faults);
+	all_paths(run_talk, 1000, most_faults - 1);
 }
 
+/* The conversation is the same, and harder, so only here it has the most faults. */
 /* @behaviour R2: The same holds where sequence numbers wrap */
 static void every_path_ends_well_across_the_wrap(void **state)
 {
