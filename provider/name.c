@@ -201,17 +201,28 @@ size_t wfi_text_make(const void *addr, char text[WFI_TEXT_MAX])
 	       1;
 }
 
+/* An address has one text. Programs that compare texts would take two texts for two peers. */
+static bool is_text_of(const char *text, size_t length, const void *addr)
+{
+	char canonical[WFI_TEXT_MAX];
+
+	return wfi_text_make(addr, canonical) == length + 1 && memcmp(text, canonical, length) == 0;
+}
+
 bool wfi_text_read(const char *text, size_t size, bool resolve, void *addr)
 {
 	size_t length = strnlen(text, size < WFI_TEXT_MAX ? size : WFI_TEXT_MAX);
 	char copy[WFI_TEXT_MAX];
+	bool place;
 
 	if (length <= PREFIX_LEN || length == WFI_TEXT_MAX || memcmp(text, PREFIX, PREFIX_LEN) != 0)
 		return false;
-	length -= PREFIX_LEN;
-	memcpy(copy, text + PREFIX_LEN, length);
-	copy[length] = '\0';
-	return strchr(copy, ':') ? read_place(copy, resolve, addr) : decode(copy, length, addr);
+	memcpy(copy, text + PREFIX_LEN, length - PREFIX_LEN);
+	copy[length - PREFIX_LEN] = '\0';
+	place = strchr(copy, ':') != NULL;
+	if (!(place ? read_place(copy, resolve, addr) : decode(copy, length - PREFIX_LEN, addr)))
+		return false;
+	return (place && resolve) || is_text_of(text, length, addr);
 }
 
 bool wfi_text_is(const char *text)

@@ -68,7 +68,8 @@ void wfi_name_close(struct wfi_name_server *server);
 /*
  * FI_ADDR_STR: an address in the form "fi_weft://TEXT". TEXT of an address of wfi_name_make() is
  * HOST:PORT or [HOST]:PORT. TEXT of another address is its bytes up to the last one that is not 0,
- * in the base64url of RFC 4648 without padding.
+ * in the base64url of RFC 4648 without padding. No other text of an address is read, except with
+ * @p resolve, where HOST and PORT have any form of getaddrinfo().
  */
 
 /** The maximum bytes of a text, with its zero byte; Mercury reserves this number. */

@@ -73,6 +73,9 @@ static void places(void **state)
 		assert_string_equal(text, texts[i]);
 	}
 	assert_true(wfi_text_read("fi_weft://localhost:5000", WFI_TEXT_MAX, true, addr));
+	/* A user may write a place in any form. */
+	assert_true(wfi_text_read("fi_weft://[0::1]:05000", WFI_TEXT_MAX, true, addr));
+	assert_true(wfi_name_is(addr, sizeof(addr)));
 }
 
 static void malformed(void **state)
@@ -110,6 +113,15 @@ static void malformed(void **state)
 		"fi_weft://[:5000",
 		"fi_weft://[::1]5000",
 		"fi_weft://localhost:5000", /* peers choose no name to resolve */
+		/* of an address that has another text */
+		"fi_weft://V2VmAA",
+		"fi_weft://AAAA",
+		"fi_weft://127.0.0.1:05000",
+		"fi_weft://127.1:5000",
+		"fi_weft://0x7f.0.0.1:5000",
+		"fi_weft://[127.0.0.1]:5000",
+		"fi_weft://[0::1]:5000",
+		"fi_weft://[::A]:5000",
 	};
 	uint8_t addr[FI_NAME_MAX];
 
@@ -141,7 +153,9 @@ static void without_end(void **state)
 	text = memory + page - WFI_TEXT_MAX;
 	memcpy(text, "fi_weft://", 10);
 	assert_false(wfi_text_read(text, WFI_TEXT_MAX, false, addr));
+	memset(text + 10, 'B', 85); /* the last of the 86 digits has bits behind the last byte */
 	assert_true(wfi_text_read(text, 10 + 86, false, addr));
+	text[10 + 86] = 'A';
 	assert_false(wfi_text_read(text, 10 + 87, false, addr));
 	assert_false(wfi_text_read(text, 10 + 88, false, addr));
 	munmap(memory, 2 * page);
