@@ -381,8 +381,12 @@ def options():
     args.seconds = args.seconds or (40 if set(args.measure) <= set(GROUPS) else 80)
     args.measure = chosen(args.measure)
     if args.first:
-        bench_run.go_first()
-        args.busy = 100
+        why = bench_run.go_first()
+        if why:
+            print('weft-bench: --first has no effect: ' + why, file=sys.stderr)
+            args.first = False
+        else:
+            args.busy = 100
     if args.replay and not args.markdown:
         parser.error('--replay needs --markdown FILE')
     return args

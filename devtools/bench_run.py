@@ -25,9 +25,23 @@ class TrialError(Exception):
 FIRST = []  # the prefix of a command that has a session of its own
 
 
-def go_first():
-    """From now on, trials have priority over all other work of the machine."""
-    FIRST[:] = ['sh', '-c', 'echo -20 > /proc/self/autogroup && exec "$@"', 'sh']
+def go_first(file='/proc/self/autogroup', switch='/proc/sys/kernel/sched_autogroup_enabled'):
+    """From now on, trials have priority over all other work of the machine. Returns what prevents
+    it, or None."""
+    try:
+        with open(switch, encoding='utf-8') as f:
+            if f.read().strip() != '1':
+                return 'sysctl kernel.sched_autogroup_enabled is not 1'
+        command = 'echo -20 > %s && exec "$@"' % file
+        subprocess.run(['sh', '-c', command, 'sh', 'true'], check=True, capture_output=True,
+                       text=True, start_new_session=True)
+    except OSError:
+        return 'the kernel has no autogroups'
+    except subprocess.CalledProcessError as err:
+        return err.stderr.strip() or 'the priority of an autogroup cannot be set'
+    FIRST[:] = ['sh', '-c', command, 'sh']
+    return None
+
 
 def free_port():
     while True:

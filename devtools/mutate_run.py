@@ -22,9 +22,12 @@ REACHED, DIFFERS = 1, 2
 # Cases of a program that take about the same processor time run together.
 CLASSES = (0.1, 1, 10)
 CPU_FACTOR, CPU_MORE = 10, 5
-# A program that sleeps this long and uses no processor hangs; and no run takes longer by the clock.
+# A program that sleeps this long and uses no processor hangs; and no run takes longer by the clock
+# than LONGEST, or than LATE_FACTOR times its time without a mutation and LATE_MORE.
 ASLEEP = 60
 LONGEST = 3600
+LATE_FACTOR, LATE_MORE = 20, 300
+DRAIN = 10  # s for the output of a program that has ended
 TICK = os.sysconf('SC_CLK_TCK')
 
 # A program with some of its cases (None: all), and their processor time without a mutation.
@@ -77,9 +80,9 @@ class Watch(threading.Thread):
     """Ends a program that hangs. A machine with other work makes a program late, and does not let
     it sleep, so only time without a process that could run counts."""
 
-    def __init__(self, pid, asleep):
+    def __init__(self, pid, asleep, longest):
         super().__init__(daemon=True)
-        self.pid, self.limit = pid, asleep
+        self.pid, self.limit, self.longest = pid, asleep, longest
         self.done = threading.Event()
         self.hung = self.late = False
 
@@ -90,9 +93,10 @@ class Watch(threading.Thread):
             now = time.monotonic()
             ticks, awake = processes(self.pid)
             if awake or ticks > before + 2:
-                before, last_awake = ticks, now
+                last_awake = now
+            before = ticks  # a thread that wakes now and then adds up to any number
             self.hung = now - last_awake > self.limit
-            self.late = now - begin > LONGEST
+            self.late = now - begin > self.longest
             if self.hung or self.late:
                 end_group(self.pid)
                 return
@@ -140,25 +144,31 @@ class Programs:
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix='weft-mutate.') as folder:
             p = self.start(run, env, folder)
-            watch = Watch(p.pid, ASLEEP + 3 * self.clock.get(run.name, 120))
+            clock = self.clock.get(run.name, 120)
+            watch = Watch(p.pid, ASLEEP + 3 * clock,
+                          min(LONGEST, LATE_MORE + LATE_FACTOR * clock))
             watch.start()
-            failed = ''
-            for line in p.stdout:
-                if line.startswith(b'not ok'):
-                    failed = line.decode(errors='replace').split('-', 1)[-1].strip()
-                    end_group(p.pid)
-                    break
-            rest = threading.Thread(target=lambda: [None for _ in p.stdout])
-            rest.start()
+            failed = []
+
+            def read():
+                for line in p.stdout:
+                    if line.startswith(b'not ok') and not failed:
+                        failed.append(line.decode(errors='replace').split('-', 1)[-1].strip())
+                        end_group(p.pid)
+
+            reader = threading.Thread(target=read, daemon=True)
+            reader.start()
             _, status, used = os.wait4(p.pid, 0)
             p.returncode = os.waitstatus_to_exitcode(status)
             watch.done.set()
             end_group(p.pid)
-            rest.join(10)
-            p.stdout.close()
+            # A process of another session may keep the pipe open.
+            reader.join(DRAIN)
+            if not reader.is_alive():
+                p.stdout.close()
         cpu = used.ru_utime + used.ru_stime
         if failed:
-            result = failed
+            result = failed[0]
         elif p.returncode in (0, 77):
             result = 'ok'
         elif (watch.hung or p.returncode == -signal.SIGXCPU or
@@ -238,7 +248,7 @@ class Programs:
         """Twice the same kind of failure with the mutation, none without: what failed, or ''. A
         program that fails alone for lack of the cases before runs as a whole."""
         env = {'WEFT_MUTANT': str(number)}
-        if self.run(run, env)[0] == 'ok':
+        if self.run(run, env)[0] in ('ok', 'late'):
             return ''
         again = self.run(run, env)[0]
         if again in ('ok', 'late'):

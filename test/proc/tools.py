@@ -23,6 +23,7 @@ import mutate  # noqa: E402
 import mutate_run  # noqa: E402
 import mutate_source  # noqa: E402
 import tap  # noqa: E402
+import bench_run  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
 from bench_trials import Figure, Trials, at_most, limit  # noqa: E402
 
@@ -39,6 +40,20 @@ def no_line_of_a_trial_is_lost():
     assert pair(SERVER, client, {}, {}, timeout=10, watch=seen.append) == '1\n2\n3\n4\n5\n6'
     assert seen == ['1\n', '2\n', '3\n', '4\n', '5\n', '6'], seen
     assert pair(SERVER, client, {}, {}, timeout=10) == ''.join(seen)
+
+
+def priority_without_autogroups_is_reported():
+    with tempfile.TemporaryDirectory() as folder:
+        group, switch = os.path.join(folder, 'autogroup'), os.path.join(folder, 'switch')
+        assert bench_run.go_first(group, switch) == 'the kernel has no autogroups'
+        for value, place, why in (('0', group, 'sysctl'), ('1', folder + '/none/group', 'none/group')):
+            with open(switch, 'w', encoding='utf-8') as f:
+                f.write(value)
+            reason = bench_run.go_first(place, switch)
+            assert reason and why in reason, reason
+            assert bench_run.FIRST == []
+        assert bench_run.go_first(group, switch) is None and bench_run.FIRST
+        bench_run.FIRST.clear()
 
 
 def a_client_that_says_nothing_is_ended():
@@ -534,6 +549,7 @@ def options_of_two_words_reach_meson_whole():
 
 
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
+         priority_without_autogroups_is_reported,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know, check_clean_sh_refuses_what_it_does_not_know,
          a_killed_test_is_guarded,
