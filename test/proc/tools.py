@@ -515,6 +515,25 @@ def cases_that_reach_a_mutation_judge_it():
         assert ran([3]) != '' and fates[3]['fate'] == 'survived', fates[3]
 
 
+def a_mutated_program_ends_whatever_it_does():
+    def run(script):
+        tests = [{'name': 'p', 'cmd': ['sh', '-c', script], 'env': {}}]
+        programs = mutate_run.Programs('/', tests, 1)
+        programs.clock['p'] = 0.1
+        result, _, took = programs.run(mutate_run.Run(1, 'p', None), {})
+        assert took < 15, took
+        return result
+
+    limits = mutate_run.DRAIN, mutate_run.LATE_MORE
+    mutate_run.DRAIN, mutate_run.LATE_MORE = 1, 2
+    try:
+        assert run('setsid sleep 20 & exit 0') == 'ok'  # a process that keeps the pipe open
+        assert run('while :; do sleep 0.1; done') == 'late'
+        assert run('echo "not ok 1 - what"; sleep 20') == 'what'
+    finally:
+        mutate_run.DRAIN, mutate_run.LATE_MORE = limits
+
+
 def a_resumed_run_of_mutations_has_the_new_programs():
     with tempfile.TemporaryDirectory() as src:
         build = os.path.join(src, 'build')
@@ -556,7 +575,7 @@ TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
          the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it,
-         a_resumed_run_of_mutations_has_the_new_programs,
+         a_mutated_program_ends_whatever_it_does, a_resumed_run_of_mutations_has_the_new_programs,
          options_of_two_words_reach_meson_whole] + ([fresh_sh_ends_debootstrap]
                                                    if os.getuid() == 0 else [])
 
