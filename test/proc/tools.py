@@ -46,7 +46,8 @@ def priority_without_autogroups_is_reported():
     with tempfile.TemporaryDirectory() as folder:
         group, switch = os.path.join(folder, 'autogroup'), os.path.join(folder, 'switch')
         assert bench_run.go_first(group, switch) == 'the kernel has no autogroups'
-        for value, place, why in (('0', group, 'sysctl'), ('1', folder + '/none/group', 'none/group')):
+        nowhere = os.path.join(folder, 'none/group')
+        for value, place, why in (('0', group, 'sysctl'), ('1', nowhere, 'none/group')):
             with open(switch, 'w', encoding='utf-8') as f:
                 f.write(value)
             reason = bench_run.go_first(place, switch)
