@@ -181,15 +181,31 @@ static void after_silence(struct trace_host *h, uint16_t iface, uint64_t sent, u
 	}
 }
 
+#define CALL_NS 1000u /* closer calls are one: a received frame states its pause in us */
+
+/*
+ * A flight recorder has a frame that came at the end of its call's pause, and the answer to it at
+ * the begin. The peer may then wait for a lost frame, and the lane sends nothing more.
+ */
+static bool is_answered(const struct trace *t, const struct dump_frame *frame,
+			const struct trace_flow *g, uint64_t time)
+{
+	return g && g->answered && g->answered + CALL_NS >= time &&
+	       trace_is_recorder(t, frame->file);
+}
+
 /* Find silences of a lane: DATA has come, and the lane has sent nothing for GAP_NS or longer. */
 static void answers(struct trace *t, struct trace_host *h, const struct dump_frame *frame,
 		    struct trace_flow *f, bool data, uint64_t time)
 {
 	struct trace_flow *g = trace_other(t, f);
 
-	if (frame->way == DUMP_IN && data && !f->owed_frames++)
+	if (frame->way == DUMP_IN && data && !is_answered(t, frame, g, time) && !f->owed_frames++)
 		f->owed = time;
-	if (frame->way != DUMP_OUT || !g || !g->owed_frames)
+	if (frame->way != DUMP_OUT)
+		return;
+	f->answered = time + frame->within;
+	if (!g || !g->owed_frames)
 		return;
 	if (time - g->owed >= GAP_NS && g->in.file == frame->file &&
 	    trace_covers(t, &g->in, g->owed, time))
@@ -344,8 +360,6 @@ bool trace_is_recorder(const struct trace *t, uint8_t file)
 {
 	return t->survey && t->survey->done && t->survey->file[file].recorder;
 }
-
-#define CALL_NS 1000u /* closer calls are one: a received frame states its pause in us */
 
 void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time)
 {

@@ -189,8 +189,9 @@ struct trace_flow {
 	uint64_t holes, hole_lost, hole_ns;
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
 	uint32_t owed_frames;
-	uint64_t data_at; /**< when its sender sent DATA last */
-	bool bye;         /**< its sender has closed the connection */
+	uint64_t answered; /**< its sender has answered DATA that had come by then */
+	uint64_t data_at;  /**< when its sender sent DATA last */
+	bool bye;          /**< its sender has closed the connection */
 	/** when the last frame was sent that came with lost_min bytes or more, after a loss */
 	uint64_t large_came_at;
 	uint32_t lost_min;        /**< bytes of the shortest lost frame */

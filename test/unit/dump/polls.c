@@ -118,12 +118,58 @@ static void full_bursts_leave_frames_in_the_port(void **state)
 	trace_free(t);
 }
 
+/* ---- silences ------------------------------------------------------------------------------- */
+
+#define PAUSE 50000000u /* ns */
+
+/*
+ * A host has a pause in the call in which it sends a frame. DATA comes @p after that call's begin,
+ * and the lane sends nothing more for 70 ms. @return silences
+ */
+static uint64_t silences(bool recorder, uint64_t after)
+{
+	struct survey_file file = {.recorder = recorder};
+	const struct survey s = {.file = &file, .num = 1, .done = true};
+	struct dump_frame out = {.way = DUMP_OUT, .within = PAUSE};
+	struct dump_frame in = {.way = DUMP_IN, .within = PAUSE};
+	const struct weft_frame_hdr data = {.type = WEFT_FRAME_DATA};
+	const struct dump_view view = {.hdr = &data};
+	struct trace *t = trace_make(1);
+	uint64_t found;
+
+	assert_non_null(t);
+	t->survey = &s;
+	t->num_flows = 2;
+	t->flow[0].other = 1;
+	t->flow[1].other = 0;
+	t->flow[0].out.known = t->flow[1].in.known = true;
+	trace_host_record(t, &out, &view, &t->flow[0], BEGIN);
+	trace_host_record(t, &in, &view, &t->flow[1], BEGIN + after);
+	out.within = 0;
+	trace_host_record(t, &out, &view, &t->flow[0], BEGIN + after + 70000000);
+	found = t->host[0].silences;
+	t->survey = NULL;
+	trace_free(t);
+	return found;
+}
+
+/* The answer left in the call that took the DATA, whose pause a recorder adds to its time. */
+static void a_peer_that_answered_in_its_pause_is_not_silent(void **state)
+{
+	(void)state;
+	assert_int_equal(silences(true, PAUSE), 0);
+	assert_int_equal(silences(true, PAUSE + 900), 0);
+	assert_int_equal(silences(true, PAUSE + 2000), 1);
+	assert_int_equal(silences(false, PAUSE), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
 		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
 		cmocka_unit_test(full_bursts_leave_frames_in_the_port),
+		cmocka_unit_test(a_peer_that_answered_in_its_pause_is_not_silent),
 	};
 
 	return cmocka_run_group_tests_name("dump polls", tests, NULL, NULL);
