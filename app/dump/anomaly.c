@@ -69,15 +69,16 @@ static bool is_hole(const struct trace_flow *f)
 /*
  * From the first loss on, no frame as long as the lost ones came, and shorter frames did. Before
  * the first loss such long frames came. A flight recorder's file may lack that time. Then
- * MTU_SEARCH losses are required, since an end that searches for the MTU of a new path loses fewer.
+ * MTU_SEARCH losses are required, since an end that searches for the MTU of a new path loses fewer,
+ * or the lane's history shows that its sender has found a smaller MTU.
  */
 static bool is_mtu(const struct trace *t, const struct trace_flow *f)
 {
+	uint64_t least = past_lowered(t, &f->out) ? MTU_FRAMES : MTU_SEARCH;
 	bool had = f->came_max_before >= f->lost_min ||
-		   (f->lost >= MTU_SEARCH && trace_is_recorder(t, f->in.file));
+		   (f->lost >= least && trace_is_recorder(t, f->in.file));
 
-	return f->lost >= MTU_FRAMES && f->large_came_at == 0 && had && f->num_came > 0 &&
-	       f->came[f->num_came - 1].time > f->first_lost;
+	return f->lost >= MTU_FRAMES && f->large_came_at == 0 && had && f->came_max_since > 0;
 }
 
 static bool within(const struct trace_sample *s, unsigned int n, uint64_t from, uint64_t to)
@@ -211,15 +212,26 @@ static double gaps_of(const struct trace *t, uint8_t file)
 	return most;
 }
 
+/* The number of lost frames that are longer than each one that came since the first loss. */
+static uint64_t beyond_all(const struct trace_flow *f)
+{
+	unsigned int i;
+	uint64_t n = 0;
+
+	for (i = 0; f->came_max_since && i < f->num_gone; i++)
+		n += f->gone[i].len > f->came_max_since;
+	return n;
+}
+
 /*
- * The number of frames that were lost because the path's MTU has fallen in an earlier connection.
- * A later one searches for the MTU: it loses frames that are longer than any that come, or as long
- * as those that were lost before.
+ * The number of frames that were lost because the path's MTU has fallen: in this connection, if its
+ * sender has found a smaller one, or in an earlier one. A later connection searches for the MTU: it
+ * loses frames that are longer than any that come, or as long as those that were lost before.
  */
 static uint64_t too_long(const struct trace *t, const struct trace_flow *f)
 {
+	uint64_t most = past_lowered(t, &f->out) ? beyond_all(f) : 0, n;
 	const struct trace_flow *g;
-	uint64_t most = 0, n;
 	unsigned int i;
 	uint32_t shortest;
 
@@ -268,6 +280,15 @@ static void past_losses(const struct trace *t, const struct trace_flow *f, struc
 			return;
 	if (!past_lost(t, f, &p))
 		return;
+	if (past_lowered(t, &f->out) >= p.since) {
+		fault_add(
+			l, FAULT_PATH_MTU, trace_index(t, f), f->in.file, p.since,
+			"by the history of the lane, %u of %u frames were sent again, and then its "
+			"sender went on with smaller ones",
+			p.again, p.sent)
+			->weight = 2.1;
+		return;
+	}
 	b = fault_add(
 		l, p.frames >= SHORT_RUN * p.slots ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS,
 		trace_index(t, f), f->in.file, p.since,
@@ -322,6 +343,16 @@ static uint64_t moved(const struct trace_flow *f)
 	return f->lost && f->first_lost < f->moved_at ? f->first_lost : f->moved_at;
 }
 
+/* The frames of a flight recorder's file may all be newer than the change of the MTU. */
+static uint64_t mtu_since(const struct trace *t, const struct trace_flow *f)
+{
+	uint64_t again = past_since(t, &f->out, HISTORY_AGAIN), lowered = past_lowered(t, &f->out);
+	uint64_t since = f->first_lost;
+
+	since = again && again < since ? again : since;
+	return lowered && lowered < since ? lowered : since;
+}
+
 /* Add a fault that explains all losses of a direction. @return whether there is one */
 static bool explained(const struct trace *t, const struct trace_flow *f, struct fault_list *l)
 {
@@ -333,7 +364,7 @@ static bool explained(const struct trace *t, const struct trace_flow *f, struct 
 	}
 	if (!is_mtu(t, f))
 		return false;
-	fault_add(l, FAULT_PATH_MTU, trace_index(t, f), f->in.file, f->first_lost,
+	fault_add(l, FAULT_PATH_MTU, trace_index(t, f), f->in.file, mtu_since(t, f),
 		  "frames of %u bytes and more no longer arrive, shorter ones do", f->lost_min)
 		->weight = 2.1;
 	return true;

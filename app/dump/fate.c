@@ -229,6 +229,8 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 		f->min_delay = f->last_delay;
 	if (!f->lost && e->len > f->came_max_before)
 		f->came_max_before = e->len;
+	if (f->lost && e->len > f->came_max_since)
+		f->came_max_since = e->len;
 	if (f->lost && e->len >= f->lost_min)
 		f->large_came_at = e->out;
 	trace_run_end(f, false);

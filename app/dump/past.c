@@ -270,6 +270,16 @@ uint64_t past_since(const struct trace *t, const struct trace_port *port, enum h
 	return s && i < s->num ? time_of(t, port, s, i) : 0;
 }
 
+uint64_t past_lowered(const struct trace *t, const struct trace_port *port)
+{
+	const struct history_series *s = counts_of(t, port);
+	unsigned int i = 0;
+
+	while (s && i < s->num && !s->slot[i].count[HISTORY_LOWERED])
+		i++;
+	return s && i < s->num ? time_of(t, port, s, i) : 0;
+}
+
 #define LOST 6u                 /* lost frames, at least */
 #define LOST_SHARE 0.005        /* least lost share of the frames that were sent since the change */
 #define UNSETTLED_NS 100000000u /* ns; frames sent so shortly before the end may still come twice */

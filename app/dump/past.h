@@ -18,6 +18,12 @@ bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trac
 /** @return the time from which on the port's lane counts @p what more often; 0 = none */
 uint64_t past_since(const struct trace *t, const struct trace_port *port, enum history_count what);
 
+/**
+ * @return the time at which a connection of the port's lane first went on with smaller frames, as
+ * larger ones did not pass; 0 = none did, or the lane's history is not that of one peer
+ */
+uint64_t past_lowered(const struct trace *t, const struct trace_port *port);
+
 struct past_loss {
 	uint64_t since; /**< when retransmissions became more frequent */
 	/** frames after `since`: lost, sent again, all sent; slots of time with one sent again */

@@ -194,8 +194,9 @@ struct trace_flow {
 	bool bye;          /**< its sender has closed the connection */
 	/** when the last frame was sent that came with lost_min bytes or more, after a loss */
 	uint64_t large_came_at;
-	uint32_t lost_min;        /**< bytes of the shortest lost frame */
-	uint32_t came_max_before; /**< bytes of the longest frame that came before the first loss */
+	uint32_t lost_min; /**< bytes of the shortest lost frame */
+	/** bytes of the longest frame that came before the first loss, and of one sent behind it */
+	uint32_t came_max_before, came_max_since;
 	double load; /**< bytes sent until @p load_at; older ones count less (TRACE_LOAD_NS) */
 	uint64_t load_at;
 	int64_t last_delay, min_delay;

@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "dump/anomaly.h"
 #include "dump/clock.h"
 #include "dump/history.h"
 #include "dump/past.h"
@@ -112,6 +114,12 @@ static struct trace *lanes(struct survey *s, struct trace_clock *clock)
 		t->flow[i].other = i == 2 ? TRACE_NONE : 1 - i;
 		t->flow[i].out = (struct trace_port){.file = i == 1, .iface = i / 2, .known = true};
 		t->flow[i].in = (struct trace_port){.file = i != 1, .iface = i / 2, .known = true};
+		t->flow[i].min_delay = INT64_MAX;
+		t->flow[i].came = calloc(2 * TRACE_SAMPLES, sizeof(*t->flow[i].came));
+		t->flow[i].gone = t->flow[i].came + TRACE_SAMPLES;
+		t->flow[i].floors = calloc(1, sizeof(*t->flow[i].floors));
+		assert_true(t->flow[i].came && t->flow[i].floors);
+		t->flow[i].floors->interval = TRACE_FLOOR_NS;
 		s->file[i % 2].recorder = true;
 	}
 	t->survey = s;
@@ -185,9 +193,12 @@ static void a_busy_host_is_no_longer_path(void **state)
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-/* Counts of a lane of file @p file: in each slot behind the change again, twice, and damaged. */
+/*
+ * Counts of a lane of file @p file: in each slot behind the change again, twice, and damaged. In
+ * slot @p lowered a connection goes on with smaller frames.
+ */
 static void add_counts(const struct trace *t, uint8_t file, unsigned int again, unsigned int twice,
-		       unsigned int damaged, unsigned int conns)
+		       unsigned int damaged, unsigned int lowered, unsigned int conns)
 {
 	char text[4000];
 	unsigned int i;
@@ -195,9 +206,9 @@ static void add_counts(const struct trace *t, uint8_t file, unsigned int again, 
 				    "history counts from %llu each %llu:", BEGIN, EACH);
 
 	for (i = 0; i < SLOTS; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, " 20/20/%u/%u/%u/0/%u",
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " 20/20/%u/%u/%u/%u/%u",
 				      i < CHANGE ? 0 : again, i < CHANGE ? 0 : twice,
-				      i < CHANGE ? 0 : damaged, conns);
+				      i < CHANGE ? 0 : damaged, i == lowered, conns);
 	assert_true(history_read(&t->survey->file[file].history, 0, text, n));
 }
 
@@ -213,8 +224,8 @@ static bool lost(unsigned int again, unsigned int twice, unsigned int conns)
 	struct trace *t = lanes(&s, clock);
 	bool yes;
 
-	add_counts(t, 0, again, 0, 0, conns);
-	add_counts(t, 1, 0, twice, 3, conns);
+	add_counts(t, 0, again, 0, 0, SLOTS, conns);
+	add_counts(t, 1, 0, twice, 3, SLOTS, conns);
 	yes = past_lost(t, &t->flow[0], &loss);
 	assert_false(past_lost(t, &t->flow[1], &(struct past_loss){0}));
 	damaged_since = past_since(t, &t->flow[0].in, HISTORY_DAMAGED);
@@ -245,6 +256,85 @@ static void counts_of_several_peers_are_not_compared(void **state)
 	assert_int_equal(damaged_since, 0);
 }
 
+/* ---- MTU ------------------------------------------------------------------------------------ */
+
+static struct trace_anomaly named;
+
+/*
+ * Flow 0 has lost five frames of 1400 bytes, and @p others of 100; none longer than 1300 came.
+ * @param lowered  the slot in which its sender finds a smaller MTU; SLOTS = it does not
+ * @return verdicts; the first one is in `named`
+ */
+static unsigned int with_mtu(unsigned int others, unsigned int lowered)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	struct trace_flow *f = &t->flow[0];
+	unsigned int n, i;
+
+	add_counts(t, 0, 0, 0, 0, lowered, 2);
+	add_counts(t, 1, 0, 0, 0, SLOTS, 2);
+	for (i = 0; i < 5 + others; i++)
+		f->gone[i] = (struct trace_sample){.time = BEGIN + (SLOTS - 20 + i) * EACH,
+						   .len = i < 5 ? 1400 : 100};
+	f->num_gone = (unsigned int)(f->lost = f->runs = 5 + others);
+	f->judged = 700;
+	f->first_lost = f->gone[0].time;
+	f->lost_min = others ? 100 : 1400;
+	f->came_max_since = 1300;
+	f->large_came_at = others ? f->gone[5].time : 0;
+	n = trace_verdicts(a, trace_anomalies(t, a));
+	named = a[0];
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	return n;
+}
+
+/* A search for the MTU, whose first losses are older than the frames of the file. */
+static void long_frames_are_lost_by_the_mtu_that_their_sender_has_found(void **state)
+{
+	(void)state;
+	assert_int_equal(with_mtu(0, CHANGE), 1);
+	assert_int_equal(named.fault, FAULT_PATH_MTU);
+	assert_int_equal(named.time, BEGIN + CHANGE * EACH);
+	assert_int_equal(with_mtu(1, CHANGE), 0);
+	assert_int_equal(with_mtu(0, SLOTS), 1);
+	assert_int_equal(named.fault, FAULT_RANDOM_LOSS);
+}
+
+/* @return the fault that the history alone shows: frames are sent again from the change on */
+static enum trace_fault by_history(unsigned int lowered)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	unsigned int n;
+
+	add_counts(t, 0, 2, 0, 0, lowered, 2);
+	add_counts(t, 1, 0, 0, 0, SLOTS, 2);
+	n = trace_verdicts(a, trace_anomalies(t, a));
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	assert_int_equal(n, 1);
+	assert_int_equal(a[0].time, BEGIN + CHANGE * EACH);
+	return a[0].fault;
+}
+
+static void losses_before_a_smaller_mtu_are_that_mtu(void **state)
+{
+	(void)state;
+	assert_int_equal(by_history(SLOTS), FAULT_BURST_LOSS);
+	assert_int_equal(by_history(CHANGE + 10), FAULT_PATH_MTU);
+	assert_int_equal(by_history(CHANGE - 10), FAULT_BURST_LOSS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +344,8 @@ int main(void)
 		cmocka_unit_test(a_busy_host_is_no_longer_path),
 		cmocka_unit_test(frames_that_are_sent_again_and_come_once_were_lost),
 		cmocka_unit_test(counts_of_several_peers_are_not_compared),
+		cmocka_unit_test(long_frames_are_lost_by_the_mtu_that_their_sender_has_found),
+		cmocka_unit_test(losses_before_a_smaller_mtu_are_that_mtu),
 	};
 
 	return cmocka_run_group_tests_name("dump history", tests, NULL, NULL);
