@@ -23,7 +23,6 @@
 #define PAST_NEAR 3u   /* slots within a quarter of the rise above the floor, at least */
 #define NEAR_PARTS 4u  /* at least one in NEAR_PARTS slots behind the change is as near */
 #define PAST_OTHER 3u  /* fast slots of another flow behind the change, at least */
-#define CHANCE 6.9     /* ln(1000), as in delay.c */
 
 /* The least delays of a flow over all paths, by slots of time. Empty slots are left out. */
 struct floors {
