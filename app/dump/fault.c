@@ -135,12 +135,33 @@ static uint64_t stop(const struct trace *t, uint8_t file, struct fault_list *l)
 	return longest;
 }
 
+/* Silences without the stop, if there is one: the first one, and the longest one. */
+struct pauses {
+	struct trace_gap first, longest;
+};
+
+static struct pauses pauses_of(const struct trace_host *h, bool stopped)
+{
+	struct pauses p = {0};
+	const struct trace_gap *g;
+
+	for (g = h->gap; g < h->gap + h->num_gaps; g++) {
+		if (stopped && g->from == h->longest.from)
+			continue;
+		p.first = p.first.to ? p.first : *g;
+		if (g->to - g->from > p.longest.to - p.longest.from)
+			p.longest = *g;
+	}
+	return p;
+}
+
 static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l)
 {
 	const struct trace_host *h = &t->host[file];
 	uint64_t stopped = stop(t, file, l), rest = h->silent - stopped;
 	uint64_t number = h->silences - (stopped != 0), full = overflowed(t, file);
 	double share = fault_share(rest, trace_host_time(h)), own = trace_host_pauses(t, file);
+	struct pauses p = pauses_of(h, stopped);
 	struct trace_anomaly *a;
 	char lost[80] = "", reports[80] = "";
 
@@ -151,11 +172,11 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 	if (own >= TIME_SHARE)
 		snprintf(reports, sizeof(reports), "; it reports that it did not poll %.1f %%",
 			 100 * own);
-	a = fault_add(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, number ? h->gap[0].from : h->first,
+	a = fault_add(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file,
+		      p.first.to ? p.first.from : h->first,
 		      "answered late %.1f %% of the time: %" PRIu64
 		      " silences of up to %.3f ms%s%s",
-		      100 * share, number, fault_ms(h->longest.to - h->longest.from), lost,
-		      reports);
+		      100 * share, number, fault_ms(p.longest.to - p.longest.from), lost, reports);
 	a->share = share;
 	a->weight = 0.5 + share;
 	a->reported = own >= TIME_SHARE;
