@@ -708,8 +708,10 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 		}
 	}
 	qsort(all.s, all.num, sizeof(*all.s), by_id);
-	if (ret == APP_OK && stations(survey, &all))
+	if (ret == APP_OK && stations(survey, &all)) {
+		cli_error("no memory");
 		ret = APP_FAIL;
+	}
 	qsort(all.s, all.num, sizeof(*all.s), by_id);
 	if (ret == APP_OK)
 		relate(&all, survey, num, clock);
