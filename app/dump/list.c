@@ -401,6 +401,7 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 	const struct trace_question *q;
 	const struct trace_flow *f;
 	char text[300], from[DUMP_ADDRESS_LEN], to[DUMP_ADDRESS_LEN], t1[32];
+	uint64_t since;
 	unsigned int i;
 
 	for (i = 0; i < t->num_questions; i++) {
@@ -421,12 +422,13 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 	}
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
-		if (!f->open_frames || !f->again || f->acked_at + SILENT_NS > t->now)
+		since = f->acked_at ? f->acked_at : f->first;
+		if (!f->open_frames || !f->again || since + SILENT_NS > t->now)
 			continue;
 		snprintf(text, sizeof(text),
 			 "lane %s: %u unacknowledged frames, and no acknowledgement in the last %s",
 			 lane_name(l, i), f->open_frames,
-			 list_time(t->now - f->acked_at, t1, sizeof(t1)));
+			 list_time(t->now - since, t1, sizeof(t1)));
 		cb(arg, NULL, text);
 	}
 }

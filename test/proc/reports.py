@@ -49,21 +49,26 @@ def captures():
 A, B = captures()
 
 
-def two_years():
-    """A message that goes out again 2^56 ns later: as much as a double takes for 2^56 + 1."""
+def sent_again(later, name):
+    """A message that goes out again that many ns later, and has no answer."""
     out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
     out += block(1, struct.pack('<HHI', 1, 0, 0) + option(9, b'\x09'))
     eager = struct.pack('<HBBIQ', 20, 2, 0, 0, 5) + bytes(8)
-    for order, (time, flags) in enumerate(((10**18, 0), (10**18 + 2**56, 8))):
+    for order, (time, flags) in enumerate(((10**18, 0), (10**18 + later, 8))):
         frame = bytes(12) + b'\x88\xb5' + struct.pack(
             '<HBBHHIIIIHBBIIIH', 0x6657, 2, 7, flags, 42 + len(eager), 1, 2, 0, 0, 5, 0, 0, order,
             7, 8, 0xffff) + eager
         out += block(6, struct.pack('<IIIII', 0, time >> 32, time & 0xffffffff, len(frame),
                                     len(frame)) + frame + bytes(-len(frame) % 4) +
                      struct.pack('<HHI', 2, 4, 2))
-    with open(path('years.pcapng'), 'wb') as f:
+    with open(path(name), 'wb') as f:
         f.write(out)
-    return path('years.pcapng')
+    return path(name)
+
+
+def two_years():
+    """2^56 ns: as much as a double takes for 2^56 + 1."""
+    return sent_again(2**56, 'years.pcapng')
 
 
 class Page(html.parser.HTMLParser):
@@ -251,6 +256,12 @@ def a_time_line_ends_where_its_bar_does():
     assert [len(bar) for bar in bars] == [60] and bars[0][59] == 'R', out
 
 
+def a_lane_without_acknowledgements_is_silent_since_its_first_frame():
+    text = dump(sent_again(5 * 10**8, 'silent.pcapng'))
+    assert '1 unacknowledged frames, and no acknowledgement in the last 500.00 ms\n' in text, text
+    assert 'no acknowledgement' not in dump(sent_again(5 * 10**7, 'silent.pcapng'))
+
+
 def one_hosts_capture_has_all_messages_too():
     for file in (A, B):
         assert dump('-m', file).count('\n') >= 840
@@ -393,6 +404,7 @@ tap.run([a_report_is_one_page_that_loads_nothing, pictures_zoom_without_scripts,
          a_trace_has_messages_lanes_and_faults, csv_of_messages_and_of_lanes,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
+         a_lane_without_acknowledgements_is_silent_since_its_first_frame,
          one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
          what_peers_say_is_text,
          counters_of_roce_devices_are_named, what_cannot_be_written_is_said,
