@@ -22,7 +22,7 @@
  * - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and a list
  *   of each source's in arrival order. For up to #WEFT_MATCH_INDEXES masks of wildcard searches
  *   that had to compare many messages there are hash buckets by tag under the mask
- *   (tag/match.c).
+ *   (tag/match_index.c).
  *
  * The owner provides the memory of the hash tables; weft_match_overloaded() reports when to provide
  * more. Indexes and the table of masks allocate their own memory. An index is freed with its last

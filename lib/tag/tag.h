@@ -4,8 +4,8 @@
  * Tagged messages: their state per worker, per endpoint and per message received.
  *
  *	tag/tag.c          the calls of weft_msg.h; the hooks (msg/state.h)
- *	tag/match.c        matching of tags and receives: the masks of posted receives, indexes for
- *	                   searches with wildcards
+ *	tag/match.c        matching of tags and receives: the masks of posted receives
+ *	tag/match_index.c  indexes of unexpected messages, for searches with wildcards
  *	tag/recv.c         received messages: sequence, reassembly; short messages of a frame
  *	tag/unexpected.c   messages that are incomplete or wait: memory, table by sequence; receives
  *	                   and the messages that they get; sources of messages: workers, by their
