@@ -81,7 +81,8 @@ static struct weft_match_mask *find_mask(const struct weft_match *m, uint64_t ma
 	return NULL;
 }
 
-static struct weft_match_mask *mask_get(struct weft_match *m, uint64_t tag, uint64_t mask)
+static __attribute__((noinline)) struct weft_match_mask *mask_get(struct weft_match *m,
+								  uint64_t tag, uint64_t mask)
 {
 	struct weft_match_mask *k = m->last_mask;
 
@@ -106,7 +107,7 @@ static struct weft_match_mask *mask_get(struct weft_match *m, uint64_t tag, uint
 	return k;
 }
 
-static void mask_idle(struct weft_match *m, struct weft_match_mask *k)
+static __attribute__((noinline)) void mask_idle(struct weft_match *m, struct weft_match_mask *k)
 {
 	struct weft_match_used *last = &m->used[--m->num_used];
 
@@ -191,6 +192,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 {
 	*m = (struct weft_match){.order = 1, .multiplier = seed | 1};
 	set_tables(m, mem, bits);
+	TAILQ_INIT(&m->fresh);
 	TAILQ_INIT(&m->msgs);
 	TAILQ_INIT(&m->idle);
 }
@@ -334,9 +336,26 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	} else {
 		*(r->kind ? &m->num_wild : &m->num_exact) -= 1;
 	}
-	TAILQ_REMOVE(bucket_for(m, r), r, link);
+	if (r->fresh) {
+		TAILQ_REMOVE(&m->fresh, r, link);
+		m->num_fresh--;
+	} else {
+		TAILQ_REMOVE(bucket_for(m, r), r, link);
+	}
 	if (r->kind && --r->kind->num == 0)
 		mask_idle(m, r->kind);
+}
+
+static __attribute__((noinline)) void fill_buckets(struct weft_match *m)
+{
+	struct weft_match_recv *r;
+
+	while ((r = TAILQ_FIRST(&m->fresh))) {
+		TAILQ_REMOVE(&m->fresh, r, link);
+		r->fresh = false;
+		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+	}
+	m->num_fresh = 0;
 }
 
 /* The most common case: no receive that may match names the source or has a wildcard. */
@@ -357,23 +376,15 @@ static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t 
 	return NULL;
 }
 
-struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
-					  uint64_t tag, struct weft_match_chan chan)
+static __attribute__((noinline)) struct weft_match_recv *take_earliest(
+	struct weft_match *m, struct weft_match_source *source, uint64_t tag,
+	struct weft_match_chan chan)
 {
 	const struct weft_match_chan any = {chan.channel, 0};
 	struct weft_match_recv *best = NULL, *r;
 
-	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
-			      source->from_exact | source->from_wild))
-		return take_exact(m, tag, chan.channel);
-	/* The only posted receive names this source, as that of a waiting MPI rank often does. */
-	if (m->num_recvs == 1 && (r = TAILQ_FIRST(&source->recvs))) {
-		if (((r->tag ^ tag) & r->mask) != 0 ||
-		    !recv_takes(r->channel, r->from, chan.channel, chan.from))
-			return NULL;
-		take_out(m, r);
-		return r;
-	}
+	if (m->num_fresh)
+		fill_buckets(m);
 	if (m->num_exact)
 		best = first_exact(m, NULL, tag, any);
 	if (source->num_exact) {
@@ -391,6 +402,26 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	if (best)
 		take_out(m, best);
 	return best;
+}
+
+struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
+					  uint64_t tag, struct weft_match_chan chan)
+{
+	struct weft_match_recv *r;
+
+	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
+			      source->from_exact | source->from_wild))
+		return take_exact(m, tag, chan.channel);
+	if (m->num_exact | m->num_wild)
+		return take_earliest(m, source, tag, chan);
+	/* Only receives of the source may match, as mostly in programs of MPI. */
+	r = TAILQ_FIRST(&source->recvs);
+	if (r && ((r->tag ^ tag) & r->mask) == 0 &&
+	    recv_takes(r->channel, r->from, chan.channel, chan.from)) {
+		take_out(m, r);
+		return r;
+	}
+	return r && TAILQ_NEXT(r, source_link) ? take_earliest(m, source, tag, chan) : NULL;
 }
 
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
@@ -552,13 +583,18 @@ static __attribute__((noinline)) int post_other(struct weft_match *m, struct wef
 	r->kind = k;
 	r->order = m->order++;
 	m->num_recvs++;
-	if (s) {
-		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
-		*source_count(s, r) += 1;
-	} else {
+	r->fresh = s;
+	if (!s) {
 		m->num_wild++;
+		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+		return 0;
 	}
-	TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+	TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
+	*source_count(s, r) += 1;
+	if (m->num_fresh == WEFT_MATCH_FRESH)
+		fill_buckets(m);
+	m->num_fresh++;
+	TAILQ_INSERT_TAIL(&m->fresh, r, link);
 	return 0;
 }
 
@@ -580,8 +616,8 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 {
 	size_t n = (size_t)1 << m->bits;
 
-	if (m->num_recvs == 0)
-		return NULL;
+	if (m->num_fresh || m->num_recvs == 0)
+		return TAILQ_FIRST(&m->fresh);
 	/* The caller removes all receives one by one: buckets found empty are not checked again. */
 	for (size_t i = 0; i < n; i++, m->any++) {
 		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))

@@ -56,11 +56,13 @@ struct weft_match_recv {
 	uint64_t tag, mask;
 	struct weft_match_source *source; /**< NULL = any source */
 	uint16_t channel;
+	bool fresh;     /**< while posted: in weft_match.fresh, and in no bucket */
 	uint32_t from;  /**< 1 + channel of the source; 0 = any channel */
 	uint64_t order; /**< posting order */
 	/** entry of the receive's mask, while posted; NULL = the full mask */
 	struct weft_match_mask *kind;
-	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket of weft_match.recv_table */
+	/** in a bucket of weft_match.recv_table, or in weft_match.fresh */
+	TAILQ_ENTRY(weft_match_recv) link;
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< in all receives that name this source */
 };
 
@@ -130,6 +132,9 @@ SLIST_HEAD(weft_match_same, weft_match_mask);
 /** With this number of idle masks or more, a new mask takes the place of the one idle longest. */
 #define WEFT_MATCH_MASKS_IDLE 16
 
+/** Most receives in weft_match.fresh: they get into their buckets in one call. */
+#define WEFT_MATCH_FRESH 256
+
 /** Greatest number of indexes. A mask may have two: for searches with a source, and without. */
 #define WEFT_MATCH_INDEXES 8
 /** A search that had to compare more messages makes an index. */
@@ -157,6 +162,12 @@ struct weft_match {
 	size_t num_exact;           /**< number of full-mask receives without a source */
 	size_t num_wild;            /**< number of other receives without a source */
 	size_t num_recvs, num_msgs; /**< number of all posted receives; of all messages */
+	/**
+	 * receives that name a source, in posting order. They get into their buckets when a message
+	 * has to be searched for there. Most match as the first receive of their source before.
+	 */
+	struct weft_match_recvs fresh;
+	uint32_t num_fresh;
 	/** number of receives, and of messages, above which the tables should grow */
 	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
@@ -278,6 +289,7 @@ static inline void weft_match_post_exact(struct weft_match *m, struct weft_match
 {
 	struct weft_match_recvs *bucket = &m->recv_table[weft_match_bucket(m, key, m->bits)];
 
+	r->fresh = false;
 	r->kind = NULL;
 	r->order = m->order++;
 	m->num_recvs++;

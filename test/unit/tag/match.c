@@ -109,10 +109,10 @@ static uint32_t some_from(uint64_t *seed)
 	return next_random(seed) % 2 ? 0 : 1 + (uint32_t)some_channel(seed);
 }
 
-static void step_receive(struct rig *r, bool many, uint64_t *seed)
+static void step_receive(struct rig *r, bool many, bool named, uint64_t *seed)
 {
 	struct weft_match_source *s =
-		next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
+		!named && next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
 	uint64_t tag = next_random(seed) % 12, mask = some_mask(many, seed);
 	struct weft_match_chan chan = {some_channel(seed), s ? some_from(seed) : 0};
 	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask, chan);
@@ -192,6 +192,8 @@ static void random_history(uint64_t seed)
 
 	rig_init(r, 1);
 	bool many = next_random(&seed) % 2;
+	/* All receives name a source: in no step, in most of them, in each. */
+	unsigned int naming = (unsigned int)(next_random(&seed) % 3);
 
 	for (int step = 0; step < 3000; step++) {
 		/* Phases with more receives, then with more messages. */
@@ -203,7 +205,8 @@ static void random_history(uint64_t seed)
 		else if (next_random(&seed) % 200 == 0)
 			step_source_gone(r, &seed);
 		else if (what < more)
-			step_receive(r, many, &seed);
+			step_receive(r, many, naming == 2 || (naming == 1 && step / 100 % 4),
+				     &seed);
 		else
 			step_message(r, &seed);
 		if (weft_match_overloaded(&r->m) && r->m.bits < 6)
@@ -315,9 +318,32 @@ static void messages_of_a_source_that_is_gone_stay_for_any_source(void **state)
 	assert_null(weft_match_find(&r->m, NULL, 0, 0, any_chan));
 }
 
+/* Without receives from any source, messages in the order of the receives need no search. */
+static void receives_in_the_order_of_messages_are_found_without_a_search(void **state)
+{
+	enum { NUM = WEFT_MATCH_FRESH + 40, IN_ORDER = 20 };
+	struct rig *r = *state;
+
+	for (unsigned int i = 0; i < NUM; i++)
+		post(r, i, &r->src[i % 2], i, ~(1ull << 40));
+	for (unsigned int i = 0; i < IN_ORDER; i++)
+		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % 2], i, any_chan),
+				 &r->recv[i]);
+	assert_int_equal(r->m.looks, 0);
+	assert_null(weft_match_arrive(&r->m, &r->src[2], IN_ORDER, any_chan));
+	for (unsigned int i = NUM; i-- > IN_ORDER;) {
+		assert_null(weft_match_arrive(&r->m, &r->src[!(i % 2)], i, any_chan));
+		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % 2], i, any_chan),
+				 &r->recv[i]);
+	}
+	assert_true(r->m.looks > 0);
+	assert_null(weft_match_any_recv(&r->m));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(receives_in_the_order_of_messages_are_found_without_a_search),
 		T(A2_posting_order_between_wildcard_source_and_directed_receives),
 		T(A3_U11_posting_order_between_wildcard_tags_and_exact_ones),
 		T(A4_U12_unexpected_messages_are_taken_in_arrival_order),
