@@ -125,7 +125,8 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 }
 
 /* Locked. */
-static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
+static inline __attribute__((always_inline)) int try_recv(struct wfi_ep *ep,
+							  const struct wfi_post *p)
 {
 	struct weft_completion c; /* filled if the receive completes at once */
 	struct weft_op_params params = {
@@ -167,7 +168,9 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 	return wfi_post_result(rc);
 }
 
-static ssize_t recv_post(struct fid_ep *fid, const struct wfi_post *p)
+/* Inline: a caller's constants leave few tests. */
+static inline __attribute__((always_inline)) ssize_t recv_post_inline(struct fid_ep *fid,
+								      const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
 	int rc = wfi_post_check(ep, p->kind | FI_RECV);
@@ -180,6 +183,11 @@ static ssize_t recv_post(struct fid_ep *fid, const struct wfi_post *p)
 	rc = try_recv(ep, p);
 	wfi_unlock();
 	return rc;
+}
+
+static ssize_t recv_post(struct fid_ep *fid, const struct wfi_post *p)
+{
+	return recv_post_inline(fid, p);
 }
 
 static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t length, struct wfi_post *p)
@@ -645,16 +653,20 @@ static ssize_t trecvv(struct fid_ep *fid, const struct iovec *iov, void **desc, 
 	return recv_post(fid, &p);
 }
 
+/* The receive of Open MPI and MPICH. */
 static ssize_t trecv(struct fid_ep *fid, void *buf, size_t length, void *desc, fi_addr_t from,
 		     uint64_t tag, uint64_t ignore, void *context)
 {
+	struct iovec iov = {.iov_base = buf, .iov_len = length};
 	struct wfi_post p =
 		wfi_post_of(FI_TAGGED, &desc, from, context, wfi_ep_of(fid)->rx.op_flags);
 
+	p.iov = &iov;
+	p.count = 1;
 	p.tag = tag;
 	p.ignore = ignore;
 	p.flags &= ~(uint64_t)FI_MULTI_RECV;
-	return recv_one(fid, buf, length, &p);
+	return recv_post_inline(fid, &p);
 }
 
 struct fi_ops_tagged wfi_tagged_ops = {
