@@ -16,8 +16,9 @@
  *	                                     user memory
  *	reliability                        acknowledgements, retransmission, loss, its timer
  *	rules                              round trips, loss, received sequences, choice of a path
- *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
- *	                                     window, by delay, jitter and the mode next to TCP
+ *	cc, cc_delay, cc_sample, cc_cause  congestion control: the table of algorithms and a fixed
+ *	                                     window, by delay, its samples, jitter and the mode
+ *	                                     next to TCP
  *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
  *	                                     more help
  *	window                             the sender's half of congestion control; what
