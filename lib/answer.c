@@ -114,7 +114,8 @@ static void write_entries(const struct weft_question *q, struct weft_json *j)
 /* @p params  [WORKER][,PREFIX[,all]] */
 static void write_answer(const struct command *c, const char *params, struct weft_json *j)
 {
-	const char *why = "no worker has this id, or several have: see /weft/workers";
+	const char *why =
+		"no worker, or more than one, has an id that begins like this: see /weft/workers";
 	const char *comma = strchr(params, ',');
 	struct weft_worker *w;
 

@@ -211,7 +211,9 @@ static int serve(struct perf_session *s)
 	if (!ret)
 		print_losses(s);
 	if (!ret && s->wrong) {
-		cli_error("%llu messages arrived wrong", (unsigned long long)s->wrong);
+		cli_error("%llu messages arrived with wrong bytes or length, or were more than "
+			  "agreed",
+			  (unsigned long long)s->wrong);
 		ret = APP_DATA;
 	}
 	return ret;
@@ -283,7 +285,8 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 	*remote = seen;
 	s->wrong += side->wrong + seen.wrong;
 	if (!ret && side->wrong + seen.wrong)
-		cli_error("%llu of %llu messages of %llu bytes arrived wrong",
+		cli_error("%llu of %llu messages of %llu bytes arrived with wrong bytes or length, "
+			  "or were more than agreed",
 			  (unsigned long long)(side->wrong + seen.wrong),
 			  (unsigned long long)run->iters, (unsigned long long)run->size);
 	return ret;

@@ -417,7 +417,7 @@ static int take_key(struct sw *s)
 	snprintf(path, sizeof(path), "%s.key", s->path);
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock_fd < 0 || fstat(s->lock_fd, &st))
-		return failed(path, "it can't be opened");
+		return failed(path, "the switch's key can't be opened");
 	if (st.st_uid != geteuid() || st.st_mode & 077) {
 		cli_error("%s is another user's, or others can read it; give another path (-p)",
 			  path);
@@ -435,7 +435,7 @@ static int take_key(struct sw *s)
 	}
 	if (getrandom(&s->key, sizeof(s->key), 0) != (ssize_t)sizeof(s->key) ||
 	    pwrite(s->lock_fd, &s->key, sizeof(s->key), 0) != (ssize_t)sizeof(s->key))
-		return failed(path, "the key can't be written");
+		return failed(path, "the switch's key can't be written");
 	return APP_OK;
 }
 
@@ -483,7 +483,7 @@ int sw_listen(struct sw *s)
 		sw_conn_init(&s->half[i]);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		return failed("epoll", "it can't be created");
+		return failed("epoll", "the descriptor can't be created");
 	make_folder(s->path);
 	ret = take_key(s);
 	mask = umask(0177); /* no user may connect before the sockets have their mode */

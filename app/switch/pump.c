@@ -525,8 +525,8 @@ static unsigned int from_uplink(struct sw *s, uint64_t now)
 
 /*
  * A client ends its connection after it has written its last frames, BYE among them. The end may
- * arrive before the forwarder has seen these frames, so it forwards them here. A frame for a full
- * uplink is lost: the forwarder does not wait.
+ * arrive before the forwarder has seen these frames, so it forwards them here. The forwarder does
+ * not wait for a full uplink. A frame for it is lost, and so are all frames behind that one.
  */
 static void last_frames(struct sw *s, unsigned int port, uint64_t now)
 {

@@ -46,7 +46,7 @@ struct wire_dir {
 	struct rte_mbuf *out[WIRE_BURST]; /* frames that are due; a full ring has not taken them */
 	uint16_t num_out;
 	struct wire_counters counters;
-	struct eth_port_ring ring; /* receive ring of port `from` */
+	struct eth_port_ring ring; /* losses of the receive ring of port `from` */
 	bool oversize_logged, no_room_logged;
 };
 

@@ -312,7 +312,8 @@ static const struct {
 } wc_words[] = {
 	[IBV_WC_LOC_LEN_ERR] = {-EPROTO, "sent more than a receive buffer holds",
 				"do both ends run the same version?"},
-	[IBV_WC_LOC_QP_OP_ERR] = {-EIO, "can't be reached any more: the queue pair can't send",
+	[IBV_WC_LOC_QP_OP_ERR] = {-EIO,
+				  "can't be reached any more: the local queue pair can't send",
 				  "was the network device taken down, or its address removed?"},
 	[IBV_WC_LOC_PROT_ERR] = {-EFAULT, "is not at fault: own memory is not registered any more",
 				 "was memory unmapped while it was being sent?"},
@@ -326,9 +327,10 @@ static const struct {
 				  "is the program there, and its link up?"},
 	[IBV_WC_RNR_RETRY_EXC_ERR] = {-ETIMEDOUT, "had no receive buffer", NULL},
 	[IBV_WC_REM_ABORT_ERR] = {-ECONNABORTED, "ended the operation", NULL},
-	[IBV_WC_FATAL_ERR] = {-EIO, "can't be reached any more: the device failed", NULL},
+	[IBV_WC_FATAL_ERR] = {-EIO, "can't be reached any more: the local device failed", NULL},
 	[IBV_WC_RESP_TIMEOUT_ERR] = {-ETIMEDOUT, "gave no answer", NULL},
-	[IBV_WC_GENERAL_ERR] = {-EIO, "can't be reached any more: the device reports an error",
+	[IBV_WC_GENERAL_ERR] = {-EIO,
+				"can't be reached any more: the local device reports an error",
 				NULL},
 };
 
@@ -371,7 +373,7 @@ void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status s
 	unsigned int i = (unsigned int)status;
 	const char *what = i < NUM_WC && wc_words[i].what
 				   ? wc_words[i].what
-				   : "can't be reached any more: the queue pair is in error";
+				   : "can't be reached any more: the local queue pair is in error";
 	const char *hint = i < NUM_WC ? wc_words[i].hint : NULL;
 	char waited[32] = "";
 
@@ -401,7 +403,7 @@ void weft_roce_text_connect(const struct weft_roce_names *names, int err, char *
 		hint = ": did the device's own address vanish?";
 		break;
 	case ENODEV:
-		why = "can't be connected to: the device is gone";
+		why = "can't be connected to: the local device is gone";
 		break;
 	default:
 		snprintf(buf, size, "%s: peer %s can't be connected to: %s", names->device,
@@ -424,10 +426,10 @@ void weft_roce_text_qp_event(const struct weft_roce_names *names, enum ibv_event
 		what = "sent an invalid request";
 		break;
 	case IBV_EVENT_QP_FATAL:
-		what = "can't be reached any more: its queue pair failed";
+		what = "can't be reached any more: the local queue pair failed";
 		break;
 	default:
-		what = "can't be reached any more: its queue pair is in error";
+		what = "can't be reached any more: the local queue pair is in error";
 		break;
 	}
 	snprintf(buf, size, "%s: peer %s %s", names->device, names->peer, what);

@@ -225,7 +225,7 @@ struct weft_wait {
 	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
 	pthread_t armer;       /* the last thread in weft_worker_arm(), or awake after a sleep */
 	bool others;           /* progress has disarmed the worker of another thread */
-	bool roused;           /* the eventfd was written: sleepers must return */
+	bool roused;           /* weft_wait_rouse() has written `event`: sleepers must return */
 	/* Wake-ups whose last sleeper has left. Written under the worker's lock and left_lock. */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;

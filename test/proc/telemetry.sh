@@ -135,7 +135,7 @@ stopped_process_delays_no_query() {
 
 unknown_worker() {
 	ask /weft/counters,nobody | tee "$dir/answer"
-	grep -q '"error": *"no worker has this id' "$dir/answer"
+	grep -q '"error": *"no worker, or more than one, has an id' "$dir/answer"
 }
 
 # Prometheus' text format: HELP and TYPE of each metric once, before its samples; labels; numbers.
@@ -343,7 +343,7 @@ for what in ("lanes", "paths", "thresholds", "endpoints", "counters", "help"):
     for param in ("nobody", "x" * 900, "%s%n%n", '"\\', "\x01\xff", me[1:] + "0"):
         answer = ask("/weft/%s,%s" % (what, param))
         error = answer.get("error", "") if isinstance(answer, dict) else ""
-        if not error.startswith("no worker has this id"):
+        if not error.startswith("no worker, or more than one, has an id"):
             bad.append((what, param, answer))
     answer = ask("/weft/%s%s,%s" % (what, me, "%s,,," + "y" * 300))
     if answer is None or "error" in answer:

@@ -321,7 +321,7 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
  */
 #define RAW_TMPL 96u
 #define RAW_HEAD_MAX (WEFT_ENCAP_MAX + (uint32_t)sizeof(struct weft_frame_hdr))
-/* raw_conn.csum: frames have a tag and no checksum (engine/sealed.h). Not a value of the wire. */
+/* raw_conn.csum, never sent: frames have a tag, and only with IPv6 a checksum, that of UDP. */
 #define RAW_CSUM_SEALED 3u
 #define RAW_NEVER WEFT_NEVER
 /* a timeout that never expires; sums with it do not overflow */

@@ -146,7 +146,9 @@ static const char *query_one(struct weft_question *q, enum weft_question_kind ki
 /* @param params  [WORKER][,PREFIX]: beginnings of the worker's id and of names */
 static int handle(enum weft_question_kind kind, const char *params, struct rte_tel_data *d)
 {
-	const char *comma, *why = "no worker has this id, or several have: see /weft/workers";
+	const char *comma;
+	const char *why =
+		"no worker, or more than one, has an id that begins like this: see /weft/workers";
 	struct weft_telemetry *t;
 	size_t len;
 
