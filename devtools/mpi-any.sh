@@ -15,7 +15,7 @@ set -euo pipefail
 # targets: of the build, by name: meson would compile all programs.
 targets() {
 	ninja -C "$weft_build" -t targets all | sed -n 's/: .*//p' | grep -xE \
-		-e 'test/provider/(provider_[a-z]*|mpi_ranks|libweft-fi\.so)' \
+		-e 'test/provider/(provider_[a-z_]*|mpi_ranks|libweft-fi\.so)' \
 		-e 'app/weft-(switch|perf|cat|info)|weft-mpirun|provider/libweft-fi\.so'
 }
 
