@@ -345,17 +345,31 @@ static int post_native(struct weft_request *req, struct weft_native *n, size_t o
 		lane_ep, iov, num, mem, remote, key, &n->comp);
 }
 
-/* @return bytes of the piece, or -EAGAIN */
+/*
+ * A lane that has failed reports this by an event, and appears full until then. A lane that is up
+ * refuses the arguments, each time. @return -EAGAIN, or the error of the operation
+ */
+static int refusal(const struct weft_request *req, unsigned int lane, int rc)
+{
+	if (rc == -EAGAIN || !req->me->lanes[lane].lane_ep->up)
+		return -EAGAIN;
+	req->mw->count.native_failed++;
+	return rc;
+}
+
+/* @return bytes of the piece, or as refusal() */
 static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t off, size_t len,
 			  enum weft_dir dir)
 {
 	struct weft_native *n = weft_native_new(req, lane, dir);
+	int rc;
 
 	if (!n)
 		return -EAGAIN;
-	if (post_native(req, n, off, &len)) {
+	rc = post_native(req, n, off, &len);
+	if (rc) {
 		weft_native_drop(n);
-		return -EAGAIN;
+		return refusal(req, lane, rc);
 	}
 	weft_native_given(n, off, len);
 	show_native(req, n, false);
@@ -416,6 +430,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	struct weft_req_rma *r = weft_rma_req(req);
 	struct weft_lane_ep *lane_ep;
 	struct weft_native *n;
+	int rc;
 
 	if (!lanes || !weft_rma_gets_room(req->me))
 		return -EAGAIN;
@@ -424,12 +439,13 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 		return -EAGAIN;
 	lane_ep = req->me->lanes[n->lane].lane_ep;
 	n->comp.done = native_done;
-	if (lane_ep->ops->amo64(lane_ep,
-				r->op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
-				r->amo.operand, r->amo.compare, &r->amo.old, r->remote,
-				*native_key(req, n->lane), &n->comp)) {
+	rc = lane_ep->ops->amo64(lane_ep,
+				 r->op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
+				 r->amo.operand, r->amo.compare, &r->amo.old, r->remote,
+				 *native_key(req, n->lane), &n->comp);
+	if (rc) {
 		weft_native_drop(n);
-		return -EAGAIN;
+		return refusal(req, n->lane, rc);
 	}
 	weft_native_given(n, 0, sizeof(r->amo.old));
 	show_native(req, n, false);

@@ -20,6 +20,8 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 	int rc = mock_check_send(lane_ep, len, SIZE_MAX);
 	struct weft_mem_lane *m;
 
+	if (rc == 0)
+		rc = mock_net.rma_refuse;
 	if (rc < 0)
 		return rc;
 	mock_net.native++;

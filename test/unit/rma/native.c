@@ -342,6 +342,35 @@ static void transfer_dt(struct world *x, struct op *op, bool is_get, struct weft
 	op_end(op, 0);
 }
 
+/* As a device does whose limits are others than its driver reports. */
+static void an_operation_that_a_lane_refuses_ends_with_its_error(void **state)
+{
+	uint64_t old;
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=device", false);
+	for (int k = 0; k < 6; k++) {
+		int status = k / 3 ? -EINVAL : 0;
+
+		mock_fail_rma(status ? status : -EAGAIN, 0);
+		if (k % 3 == 0)
+			put(&x, &op, 0, 0, x.size);
+		else if (k % 3 == 1)
+			get(&x, &op, 0, 0, x.size);
+		else
+			amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, &old, 64);
+		world_run(&x, 20);
+		assert_int_equal(op_done(&op), status != 0);
+		mock_fail_rma(0, 0);
+		wait_op(&x, &op);
+		op_end(&op, status);
+	}
+	flush(&x, 0, 0);
+	world_close(&x);
+}
+
 /* A strided buffer: every other stretch of @p part bytes. */
 static size_t stride(struct iovec *iov, uint8_t *buf, size_t part, size_t num)
 {
@@ -585,6 +614,7 @@ int main(void)
 		T(puts_and_gets_are_spread_over_native_lanes_by_their_rates),
 		T(gets_from_a_peer_that_takes_no_reads_come_by_messages),
 		T(equal_native_lanes_take_turns),
+		T(an_operation_that_a_lane_refuses_ends_with_its_error),
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
 		T(what_a_device_refuses_is_the_key),
 		T(a_foreign_key_never_reaches_a_native_lane),
