@@ -101,6 +101,19 @@ struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key
 	return NULL;
 }
 
+static void list_reverse(struct weft_table_list *list)
+{
+	struct weft_table_list rest = *list;
+	struct weft_table_node *node;
+
+	SLIST_INIT(list);
+	while ((node = SLIST_FIRST(&rest))) {
+		SLIST_REMOVE_HEAD(&rest, link);
+		SLIST_INSERT_HEAD(list, node, link);
+	}
+}
+
+/* The entries of a bucket go to buckets of their own. There, too, the newest one is the first. */
 static int table_grow(struct weft_table *t)
 {
 	size_t old_n = t->buckets ? (size_t)1 << t->bits : 0;
@@ -114,6 +127,7 @@ static int table_grow(struct weft_table *t)
 	t->buckets = buckets;
 	t->bits = bits;
 	for (size_t i = 0; i < old_n; i++) {
+		list_reverse(&old[i]);
 		while ((node = SLIST_FIRST(&old[i]))) {
 			SLIST_REMOVE_HEAD(&old[i], link);
 			SLIST_INSERT_HEAD(bucket_of(t, node->key), node, link);

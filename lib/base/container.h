@@ -125,11 +125,11 @@ int weft_table_reserve(struct weft_table *t);
 /** @return 0, or -ENOMEM when the first buckets cannot be allocated; later growth may fail */
 int weft_table_add(struct weft_table *t, struct weft_table_node *node, uint64_t key);
 void weft_table_remove(struct weft_table *t, struct weft_table_node *node);
-/** @return an entry with this key, any one of several, or NULL; the table must not be empty */
+/** @return an entry with this key, the newest of several, or NULL; the table must not be empty */
 struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key);
 /**
- * The first entry of the bucket of @p key; the others follow by SLIST_NEXT(). The bucket has all
- * entries with this key, and may have entries with other keys. NULL = no entry
+ * The first entry of the bucket of @p key; the others follow by SLIST_NEXT(), newer ones first. The
+ * bucket has all entries with this key, and may have entries with other keys. NULL = no entry
  */
 struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key);
 /**

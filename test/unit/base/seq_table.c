@@ -40,6 +40,20 @@ static void what_a_peer_leaves_open_does_not_meet_in_one_bucket(void **state)
 	}
 }
 
+/* However often the table has grown since. */
+static void of_equal_keys_the_newest_is_found(void **state)
+{
+	struct weft_table t = {.seed = 12345};
+
+	(void)state;
+	for (uint32_t i = 0; i < NUM; i++) {
+		assert_int_equal(weft_table_add(&t, &nodes[i], i / 2), 0);
+		for (uint32_t k = 1; k <= i; k += 2)
+			assert_ptr_equal(weft_table_find(&t, k / 2), &nodes[k]);
+	}
+	weft_table_fini(&t);
+}
+
 static void what_is_in_is_found_and_what_is_not_is_not(void **state)
 {
 	struct weft_table t = {.seed = 12345};
@@ -164,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_peer_leaves_open_does_not_meet_in_one_bucket),
+		cmocka_unit_test(of_equal_keys_the_newest_is_found),
 		cmocka_unit_test(what_is_in_is_found_and_what_is_not_is_not),
 		cmocka_unit_test(entries_with_equal_keys_are_all_in_the_bucket_of_the_key),
 		cmocka_unit_test(addresses_of_objects_are_spread_without_a_seed),
