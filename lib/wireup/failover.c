@@ -40,7 +40,7 @@
 #define SILENT_CHECKS 8u
 #define REPEAT_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
-/* If l->since is longer ago when a lane is stopped, it is connected again after TRY_NS. */
+/* A lane that was in use for longer when it failed is connected again after TRY_NS. */
 #define LASTED_NS 10000000000ull
 
 /* ------------------------------------------------------------------ state */
@@ -170,6 +170,13 @@ static void answer_down(struct weft_ep *ep, unsigned int n)
 
 /* ------------------------------------------------------------------ the end of a lane */
 
+/* At the first sign of a failure: l->since is then the time of this sign. */
+static void forget_attempts(const struct weft_ep *ep, struct weft_failover_lane *l)
+{
+	if (ep->worker->now - l->since > LASTED_NS)
+		l->returns = 0;
+}
+
 /* @return false: the lane goes on */
 static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 {
@@ -180,8 +187,7 @@ static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 
 	if (len <= 0)
 		return false;
-	if (ep->worker->now - l->since > LASTED_NS)
-		l->returns = 0;
+	forget_attempts(ep, l);
 	l->state_len = (uint16_t)len;
 	l->life = WEFT_LANE_CLOSING;
 	l->since = ep->worker->now;
@@ -383,6 +389,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 		return;
 	note_seen(ep);
 	snprintf(l->why, sizeof(l->why), "%s", text);
+	forget_attempts(ep, l);
 	l->life = WEFT_LANE_SUSPECTED;
 	l->since = ep->worker->now;
 	l->queued = ep->lanes[n].lane_ep->queued;

@@ -403,7 +403,8 @@ static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
 	struct scene *s = scene_open(c, &conf);
-	struct scene_ep *e = scene_up(s, 0, 1);
+	struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+	const struct weft_failover_lane *l;
 	struct weft_lane_info before, after;
 	struct op *w, *r;
 
@@ -432,6 +433,17 @@ static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 		after = scene_lane(e, lane);
 		assert_true(after.tx_bytes - before.tx_bytes > 1000000);
 	}
+	/* A failure after ten seconds of use is the first one. */
+	l = &(weft_failover_leads(e->ep) ? e : f)->ep->failover->lane[1];
+	assert_in_range(l->returns, 5, 20);
+	scene_run(s, 11 * SIM_S);
+	cut(s, 1, true);
+	r = op_recv(s, 1, 3000000, 6);
+	w = op_send(e, 6, 3000000, 6);
+	op_expect(r, SIM_S, 0);
+	op_expect(w, SIM_S, 0);
+	assert_int_equal(l->life, WEFT_LANE_GONE);
+	assert_int_equal(l->returns, 1);
 	op_expect(op_close(e, 0), SIM_S, 0);
 }
 
