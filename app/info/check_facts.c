@@ -366,6 +366,39 @@ static const char *ip_text(uint32_t ip, char buf[16])
 
 /* ---- text of each fault --------------------------------------------------------------------- */
 
+/*
+ * The route to a subnet leads over one of the host's interfaces there. A strict reverse path filter
+ * drops frames that come in over another one.
+ */
+static bool has_two(const struct check_facts *f, const struct check_iface *of)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < f->num; i++)
+		n += in_subnet(of, f->iface[i].ip);
+	return n > 1;
+}
+
+/* @return true: the remedy is about an end, the first one before the other, with two interfaces */
+static bool remedy_filter(struct check_verdict *v, const struct check_end *first,
+			  const struct check_iface *i, const struct check_end *other,
+			  const struct check_iface *k, const char *otherwise)
+{
+	bool two = has_two(&first->facts, i);
+
+	if (!two && !has_two(&other->facts, k))
+		return false;
+	REMEDY(v,
+	       "%s has two interfaces in the subnet of %s, so its reverse path filter may drop it: "
+	       "there sysctl -w net.ipv4.conf.all.rp_filter=2, or give each interface a subnet of "
+	       "its own; otherwise %s",
+	       two ? first->facts.host : other->facts.host, two ? i->name : k->name, otherwise);
+	return true;
+}
+
+#define FIREWALL "a firewall drops it (nft list ruleset)"
+#define SMALLER_MTU "a switch or router between has a smaller MTU"
+
 static void explain_one_way(struct check_verdict *v, const struct check_end *here,
 			    const struct check_end *there, const struct link *l)
 {
@@ -376,11 +409,12 @@ static void explain_one_way(struct check_verdict *v, const struct check_end *her
 	TEXT(v, "UDP from %s (%s, %s) to %s (%s, %s) does not arrive; the other direction works",
 	     from->facts.host, f->name, ip_text(f->ip, a), to->facts.host, t->name,
 	     ip_text(t->ip, b));
-	REMEDY(v,
-	       "a firewall drops it: at %s accept UDP that comes in from %s (nft list ruleset), "
-	       "at %s UDP that goes out, then check what is between; ports= of a udp lane limits "
-	       "the ports",
-	       to->facts.host, a, from->facts.host);
+	if (!remedy_filter(v, to, t, from, f, FIREWALL))
+		REMEDY(v,
+		       "a firewall drops it: at %s accept UDP that comes in from %s (nft list "
+		       "ruleset), at %s UDP that goes out, then check what is between; ports= of a "
+		       "udp lane limits the ports",
+		       to->facts.host, a, from->facts.host);
 }
 
 static void explain_blocked(struct check_verdict *v, const struct check_end *here,
@@ -395,7 +429,7 @@ static void explain_blocked(struct check_verdict *v, const struct check_end *her
 	if (l->i->vlan != l->k->vlan)
 		REMEDY(v, "the VLANs differ, %u here and %u there: use interfaces of one VLAN",
 		       l->i->vlan, l->k->vlan);
-	else
+	else if (!remedy_filter(v, here, l->i, there, l->k, FIREWALL))
 		REMEDY(v,
 		       "firewalls at both ends or between drop UDP: accept it from %s at %s and "
 		       "from %s at %s (nft list ruleset)",
@@ -429,7 +463,8 @@ static void explain_subnet(struct check_verdict *v, const struct link *l)
 	       l->i->name, b, l->i->name);
 }
 
-static void explain_mtu(struct check_verdict *v, const struct link *l)
+static void explain_mtu(struct check_verdict *v, const struct check_end *here,
+			const struct check_end *there, const struct link *l)
 {
 	uint32_t i = check_probe_size(l->i), k = check_probe_size(l->k);
 
@@ -442,10 +477,9 @@ static void explain_mtu(struct check_verdict *v, const struct link *l)
 		       "set one MTU at both ends: ip link set dev %s mtu %u here, or ip link "
 		       "set dev %s mtu %u there",
 		       l->i->name, k, l->k->name, i);
-	else
-		REMEDY(v,
-		       "a switch or router between has a smaller MTU: raise it there, or set the "
-		       "smaller one at both ends");
+	else if (!remedy_filter(v, here, l->i, there, l->k, SMALLER_MTU))
+		REMEDY(v, SMALLER_MTU ": raise it there, or set the "
+				      "smaller one at both ends");
 }
 
 static const char *kind_text(uint32_t kinds)
@@ -502,7 +536,7 @@ static void explain(struct check_verdict *v, const struct check_end *here,
 		explain_subnet(v, l);
 		break;
 	case CHECK_MTU:
-		explain_mtu(v, l);
+		explain_mtu(v, here, there, l);
 		break;
 	default:
 		TEXT(v, "all is well: %u rail%s", v->rails, v->rails == 1 ? "" : "s");

@@ -109,6 +109,40 @@ static void a_rail_without_a_partner_is_reported(void **state)
 	assert_int_equal(fault(&v), CHECK_FINE);
 }
 
+/* Each end tests the way back by the one route to the subnet. */
+static void two_rails_in_one_subnet_may_be_filtered(void **state)
+{
+	struct check_verdict v;
+
+	(void)state;
+	here.facts.num = 2;
+	here.facts.iface[1] = here.facts.iface[0];
+	here.facts.iface[1].ip++;
+	here.seen.pair[0][0].large = false;
+	assert_int_equal(fault(&v), CHECK_MTU);
+	assert_non_null(strstr(v.remedy, "rp_filter=2"));
+	here.seen.pair[0][0].small = false;
+	assert_int_equal(fault(&v), CHECK_ONE_WAY);
+	assert_non_null(strstr(v.remedy, "a has two interfaces in the subnet of eth0"));
+	assert_non_null(strstr(v.remedy, "net.ipv4.conf.all.rp_filter=2"));
+	there.seen.pair[0][0].small = false;
+	assert_int_equal(fault(&v), CHECK_BLOCKED);
+	assert_non_null(strstr(v.remedy, "rp_filter=2"));
+	there.facts.num = 2;
+	there.facts.iface[1] = there.facts.iface[0];
+	there.facts.iface[1].ip++;
+	here.seen.pair[0][0].small = true;
+	assert_int_equal(fault(&v), CHECK_ONE_WAY); /* the other one receives nothing */
+	assert_non_null(strstr(v.remedy, "b has two"));
+	here.seen.pair[0][0].small = false;
+	here.facts.iface[1].ip += 0x10000;
+	assert_int_equal(fault(&v), CHECK_BLOCKED);
+	assert_non_null(strstr(v.remedy, "b has two interfaces in the subnet of eth0"));
+	there.facts.iface[1].ip += 0x20000;
+	assert_int_equal(fault(&v), CHECK_BLOCKED);
+	assert_non_null(strstr(v.remedy, "firewalls"));
+}
+
 static void texts_are_read_as_written(void **state)
 {
 	static char text[CHECK_TEXT];
@@ -185,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_fault_has_a_verdict, reset),
 		cmocka_unit_test_setup(a_rail_without_a_partner_is_reported, reset),
+		cmocka_unit_test_setup(two_rails_in_one_subnet_may_be_filtered, reset),
 		cmocka_unit_test_setup(texts_are_read_as_written, reset),
 		cmocka_unit_test_setup(names_of_any_kind_are_understood, reset),
 		cmocka_unit_test_setup(wrong_texts_do_no_harm, reset),
