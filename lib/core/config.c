@@ -461,7 +461,7 @@ int weft_config_read(struct weft_config **out)
 		.limit = &limit,
 	};
 
-	return weft_config_read_from(&from, out);
+	return out ? weft_config_read_from(&from, out) : -EINVAL;
 }
 
 /* Copy or clear all texts, even after an error, so that no text is shared with the source. */

@@ -179,6 +179,7 @@ static void malformed_values_are_refused_and_change_nothing(void **state)
 	}
 	assert_int_equal(set("NO_SUCH_OPTION", "1"), -ENOENT);
 	assert_int_equal(set(NULL, "1"), -EINVAL);
+	assert_int_equal(weft_config_read(NULL), -EINVAL);
 	assert_int_equal(weft_config_get(config, "NO_SUCH_OPTION", after, sizeof(after)), -ENOENT);
 }
 
