@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/queue.h>
 
+#include <rte_log.h>
 #include <rte_mempool.h>
 #include <rte_thash.h>
 
@@ -98,7 +101,6 @@ uint16_t weft_path_port(const struct weft_path_choice *ch, unsigned int path, ui
 #define HDR_PER_FRAME 3u /* mbufs of a frame with user memory: header, data, CRC */
 #define HDR_BUFS_MAX 8191u
 #define CACHE 256u
-#define LATE_MAX 64u
 
 static struct rte_mempool *pool(const char *kind, const char *what, uint32_t n, uint32_t room)
 {
@@ -134,30 +136,51 @@ int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools 
  * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
  * The next close after all buffers have come back frees such a pool.
  */
-static struct rte_mempool *late[LATE_MAX];
+struct late {
+	LIST_ENTRY(late) link;
+	struct rte_mempool *mp;
+};
+
+static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* late_lock is held. */
+static void free_late(void)
+{
+	struct late *l = LIST_FIRST(&late_pools), *next;
+
+	for (; l; l = next) {
+		next = LIST_NEXT(l, link);
+		if (!rte_mempool_full(l->mp))
+			continue;
+		rte_mempool_free(l->mp);
+		LIST_REMOVE(l, link);
+		free(l);
+	}
+}
+
+/* late_lock is held. */
+static void keep(struct rte_mempool *mp)
+{
+	struct late *l = malloc(sizeof(*l));
+
+	if (!l) {
+		RTE_LOG(ERR, USER1, "weft: no memory to remember %s: its buffers are lost\n",
+			mp->name);
+		return;
+	}
+	l->mp = mp;
+	LIST_INSERT_HEAD(&late_pools, l, link);
+}
 
 static void free_or_keep(struct rte_mempool *mp)
 {
-	unsigned int i;
-
 	pthread_mutex_lock(&late_lock);
-	for (i = 0; i < LATE_MAX; i++) {
-		if (late[i] && rte_mempool_full(late[i])) {
-			rte_mempool_free(late[i]);
-			late[i] = NULL;
-		}
-	}
-	if (mp && rte_mempool_full(mp)) {
+	free_late();
+	if (mp && !rte_mempool_full(mp))
+		keep(mp);
+	else
 		rte_mempool_free(mp);
-		mp = NULL;
-	}
-	for (i = 0; mp && i < LATE_MAX; i++) {
-		if (!late[i]) {
-			late[i] = mp;
-			break;
-		}
-	}
 	pthread_mutex_unlock(&late_lock);
 }
 
