@@ -139,7 +139,10 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
 #define WEFT_BOOT_ADDRESS_MAGIC 0x4657u /* "WF" */
 #define WEFT_RKEY_MAGIC 0x594b5457u     /* "WTKY" */
 
-/** The maximum number of domains, and of workers, in one key. */
+/**
+ * The maximum number of domains, and of workers, in one key. With a packed key, messages access the
+ * memory over lanes of further domains.
+ */
 #define WEFT_RKEY_DOMAINS 16
 #define WEFT_RKEY_WORKERS 64
 

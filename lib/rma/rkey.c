@@ -254,10 +254,30 @@ void weft_rkey_free(struct weft_rkey *rkey)
 
 /* ------------------------------------------------------------------ the owner */
 
+/*
+ * Native keys for lanes to @p w. A context may have more domains than a message has room for, but a
+ * worker has no more interfaces.
+ */
+static unsigned int keys_of_worker(const struct weft_worker *w, struct weft_mem *mem,
+				   struct weft_wire_rkey_domain *d)
+{
+	struct weft_mem_key keys[WEFT_MAX_DOMAINS];
+	unsigned int num = weft_mem_keys(mem, keys, WEFT_MAX_DOMAINS), n = 0, j;
+
+	for (unsigned int i = 0; i < num && n < WEFT_RKEY_DOMAINS; i++) {
+		for (j = 0; j < w->num_ifaces && w->ifaces[j]->domain != keys[i].domain; j++)
+			;
+		if (j == w->num_ifaces)
+			continue;
+		d[n].key = weft_put64(keys[i].key);
+		d[n++].domain = keys[i].domain;
+	}
+	return n;
+}
+
 void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_key_req *q = data;
-	struct weft_mem_key keys[WEFT_RKEY_DOMAINS];
 	struct weft_mem_slot *slot;
 	struct {
 		struct weft_wire_key head;
@@ -274,16 +294,12 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 		weft_mem_key_leave(slot);
 		return;
 	}
-	num = weft_mem_keys(slot->mem, keys, WEFT_RKEY_DOMAINS);
+	num = keys_of_worker(me->mw->worker, slot->mem, rep.d);
 	rep.head.size = weft_put64(slot->mem->length);
 	rep.head.rights = weft_put32(slot->mem->rights);
 	rep.head.low = (uintptr_t)slot->mem->address & 7;
 	rep.head.num_domains = (uint8_t)num;
 	weft_mem_key_leave(slot);
-	for (unsigned int i = 0; i < num; i++) {
-		rep.d[i].key = weft_put64(keys[i].key);
-		rep.d[i].domain = keys[i].domain;
-	}
 	/* A peer that sends requests without end and takes no replies gets no further ones. */
 	if (me->num_ctl < WEFT_CTL_HELD)
 		weft_tx_ctl(me, WEFT_WIRE_KEY, &rep, sizeof(rep.head) + num * sizeof(rep.d[0]));

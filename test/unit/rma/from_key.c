@@ -158,6 +158,37 @@ static void native_keys_come_once(void **state)
 	down(&r);
 }
 
+/* The context has more domains than a reply has room for. */
+static void a_worker_replies_with_the_keys_of_its_lanes(void **state)
+{
+	struct weft_worker *others[WEFT_RKEY_DOMAINS], *owner;
+	struct weft_rkey *rkey;
+	struct weft_ep *ep;
+	char lanes[64];
+	struct rig r;
+
+	(void)state;
+	up(&r, "mock:0,native=65536", WEFT_MEM_F_REMOTE_WRITE);
+	for (unsigned int i = 0; i < WEFT_RKEY_DOMAINS; i++) {
+		snprintf(lanes, sizeof(lanes), "mock:0,native=65536,dom=%u", i);
+		others[i] = mock_worker(r.p.ctx, lanes);
+	}
+	owner = mock_worker(r.p.ctx, "mock:0,native=65536,dom=last");
+	ep = mock_connect(r.p.a, owner);
+	mock_run(100, MS, r.p.a, owner, NULL);
+	assert_int_equal(weft_rkey_from_key(ep, weft_mem_key(r.m), &rkey), 0);
+	assert_true(weft_put(ep, buf, 8, rkey, 0, NULL, NULL) >= 0);
+	mock_run(50, MS, r.p.a, owner, NULL);
+	assert_false(rkey->unknown);
+	assert_int_equal(rkey->num_native, 1);
+	assert_int_equal(rkey->native[0].domain, ep->lanes[0].remote_domain);
+	weft_rkey_destroy(rkey);
+	weft_worker_destroy(owner);
+	for (unsigned int i = 0; i < WEFT_RKEY_DOMAINS; i++)
+		weft_worker_destroy(others[i]);
+	down(&r);
+}
+
 static int register_at(const struct rig *r, void *at, unsigned int rights, uint64_t key,
 		       struct weft_mem **m)
 {
@@ -258,9 +289,13 @@ static void lengths_of_the_messages(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CONN_TEST(the_owner_checks),      CONN_TEST(what_is_injected_may_be_overwritten),
-		CONN_TEST(native_keys_come_once), CONN_TEST(chosen_keys),
-		CONN_TEST(wrong_calls),           cmocka_unit_test(lengths_of_the_messages),
+		CONN_TEST(the_owner_checks),
+		CONN_TEST(what_is_injected_may_be_overwritten),
+		CONN_TEST(native_keys_come_once),
+		CONN_TEST(chosen_keys),
+		CONN_TEST(a_worker_replies_with_the_keys_of_its_lanes),
+		CONN_TEST(wrong_calls),
+		cmocka_unit_test(lengths_of_the_messages),
 	};
 
 	if (argc > 1)
