@@ -3,6 +3,7 @@
 #include "info/commands.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,6 +391,21 @@ static void print_lanes(const struct why *y)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
+/* The number of sends that ended after their call. @param size  their class; SIZES = all */
+static double sends(const struct why *y, unsigned int size)
+{
+	double sum = 0;
+	char name[40];
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		for (unsigned int k = 0; (size == SIZES || i == size) && k < STEPS; k++) {
+			snprintf(name, sizeof(name), "latency/size%u/step%u", i, k);
+			sum += grown(y, &y->worker, name);
+		}
+	}
+	return sum;
+}
+
 static void look_at_messages(struct why *y)
 {
 	const struct sample *w = &y->worker;
@@ -406,9 +422,9 @@ static void look_at_messages(struct why *y)
 		      "messages came before their receive was posted (unexpected): %.0f of %.0f",
 		      before, all);
 	if (refused > 0)
-		found(y, LEAST,
-		      "%.0f messages were announced for want of credit: a peer has many without a "
-		      "receive",
+		found(y, refused / fmax(refused, sends(y, SIZES)) * 100,
+		      "%.0f sends were announced for want of credit: a peer has many messages "
+		      "without a receive",
 		      refused);
 }
 
@@ -419,21 +435,12 @@ static const size_t class_ends[] = {64, 4096, 65536, 1048576}; /* bytes; the las
 /* @return percent, of all sends that ended after their call, in the class of @p length */
 static double share_of_class(const struct why *y, size_t length)
 {
+	double all = sends(y, SIZES);
 	unsigned int of = 0;
-	double one, in = 0, all = 0;
-	char name[40];
 
 	while (of < SIZES - 1 && length > class_ends[of])
 		of++;
-	for (unsigned int i = 0; i < SIZES; i++) {
-		for (unsigned int k = 0; k < STEPS; k++) {
-			snprintf(name, sizeof(name), "latency/size%u/step%u", i, k);
-			one = grown(y, &y->worker, name);
-			in += i == of ? one : 0;
-			all += one;
-		}
-	}
-	return all > 0 ? in / all * 100 : 0;
+	return all > 0 ? sends(y, of) / all * 100 : 0;
 }
 
 /* Only the lines of /weft/thresholds about a threshold that the user has set are findings. */

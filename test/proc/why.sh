@@ -110,6 +110,15 @@ unexpected_messages() {
 	return $rc
 }
 
+# The same, and a peer may send two messages unrequested: nearly all are announced.
+little_credit() {
+	local rc=0
+	WEFT_EAGER_CREDIT=4k stream -s 2k -U || return 1
+	why && finds 20 "[0-9]+ sends were announced for want of credit" || rc=1
+	end
+	return $rc
+}
+
 # wire_pair LINK LANES: a pair whose port dpdk:1 goes through a weft-wire with this link. Sets
 # wire_pid; commands for the weft-wire go to descriptor 7.
 wire_pair() {
@@ -304,6 +313,8 @@ else
 fi
 # @behaviour T47
 check "messages without a receive are named" unexpected_messages
+# @behaviour T47
+check "sends without credit have their share" little_credit
 # @behaviour T47
 check "a threshold that the model would place elsewhere is named" wrong_threshold
 # @behaviour T47
