@@ -33,6 +33,7 @@ HOST = {'slow receiver', 'stopped peer'}
 NEAR_S = 0.02
 AFTER_S = 0.5  # from the begin of the fault, until a command writes the flight recorder's file
 STOP = re.compile(r'silent for ([0-9.]+) ms')
+RUNTIME = '/var/run/dpdk' # of root's processes: a folder for each prefix
 BUSY = 400  # frames, from which on there is traffic
 # The network is no process that waits for a core.
 CALM = ('chrt', '-f', '1') if shutil.which('chrt') else ()
@@ -93,7 +94,11 @@ RANK = '''#!/bin/bash
 side=$(hostname)
 side=${side##*-}
 echo $$ >%(folder)s/$side.pid
-export WEFT_CAPTURE=%(folder)s/$side.pcapng,snaplen=1600,ring=32M
+if [ -d %(folder)s/$side ]; then
+	export TMPDIR=%(folder)s/$side WEFT_EAL_ARGS="$WEFT_EAL_ARGS --file-prefix=%(prefix)s-$side"
+else
+	export WEFT_CAPTURE=%(folder)s/$side.pcapng,snaplen=1600,ring=32M WEFT_RECORDER=off
+fi
 exec "$@"
 '''
 MPI = ('p2p', 'coll', 'alltoall')  # what mpi_ranks does, by the number of the run
@@ -142,17 +147,19 @@ class Network:
     def close(self):
         for ns in self.name.values():
             subprocess.run(['ip', 'netns', 'del', ns], check=False, stderr=subprocess.DEVNULL)
+            shutil.rmtree(os.path.join(RUNTIME, ns), ignore_errors=True)
 
-    def eal(self, side, devices):
+    def eal(self, devices, side=None):
+        """A command for the flight recorder comes by telemetry, in the folder of the side."""
         packet = 'blocksz=4096,framesz=2048,framecnt=1024'
-        # A command for the flight recorder comes by telemetry.
-        telemetry = '--file-prefix=corpus-%s' % side if self.recorder else '--no-telemetry'
-        return ['--no-huge', '-m', '256', '--no-pci', telemetry] + [
+        telemetry = [] if self.recorder else ['--no-telemetry']
+        prefix = ['--file-prefix=' + self.name[side]] if self.recorder and side else []
+        return ['--no-huge', '-m', '256', '--no-pci', *telemetry, *prefix] + [
             '--vdev=net_af_packet%d,iface=%s,%s' % (i, dev, packet)
             for i, dev in enumerate(devices)]
 
     def start(self, side, program, devices, arguments, log, before=(), **kw):
-        eal = [*self.eal(side, devices), '--'] if devices else []
+        eal = [*self.eal(devices, side), '--'] if devices or self.recorder else []
         with open(os.path.join(self.folder, log), 'wb') as out:
             return subprocess.Popen(
                 [*before, 'ip', 'netns', 'exec', self.name[side],
@@ -169,13 +176,14 @@ class Network:
     def start_mpi(self, ranks, devices):
         """A job of two ranks, rank 0 on host a; each writes its process id, a.pid or b.pid."""
         agent = self.write('on', AGENT % (self.name['a'], self.name['b']))
-        rank = self.write('rank', RANK % {'folder': self.folder})
+        rank = self.write('rank', RANK % {'folder': self.folder,
+                                           'prefix': self.name['a'].rsplit('-', 1)[0]})
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(('FI_', 'OMPI_', 'PMIX_', 'SLURM_'))}
         env.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',
                    FI_PROVIDER_PATH=os.path.join(self.build, 'provider'),
-                   WEFT_CSUM='crc32c', WEFT_RECORDER='off', WEFT_SWITCH='off',
-                   WEFT_EAL_ARGS=' '.join(self.eal('a', devices)) if devices else '',
+                   WEFT_CSUM='crc32c', WEFT_SWITCH='off',
+                   WEFT_EAL_ARGS=' '.join(self.eal(devices)) if devices or self.recorder else '',
                    WEFT_LANES='dpdk:0;dpdk:1' if devices else 'udp:rail0;udp:rail1')
         names = ['FI_PROVIDER_PATH', *(k for k in env if k.startswith('WEFT_'))]
         with open(os.path.join(self.folder, 'client'), 'wb') as out:
@@ -254,7 +262,9 @@ class Run:
 
     def traffic(self):
         if self.is_mpi():
-            return 'mpi', MPI[self.number % 3]
+            # A command for the flight recorder comes while the ranks run.
+            return 'mpi', 'exchange4' if self.network and self.network.recorder else \
+                MPI[self.number % 3]
         # One frame under way has none that can overtake it.
         fixed = {'clean_request': 0, 'clean_stream': 1, 'clean_both_ways': 2, 'mtu': 1,
                  'policer': 1, 'shallow_queue': 1, 'reordering': 1 + self.number % 2}
@@ -278,13 +288,12 @@ class Run:
             self.telemetry = {side: self.connect(side) for side in 'ab'}
         time.sleep(0.1 + 0.03 * (self.number % 10))
 
-    @staticmethod
-    def connect(side):
+    def connect(self, side):
         """To the telemetry of a process. On a busy machine weft-info starts too late: a recorder
         has the last tenths of a second, and both files must have the same ones."""
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         s.settimeout(10)
-        s.connect('/var/run/dpdk/corpus-%s/dpdk_telemetry.v2' % side)
+        s.connect(os.path.join(RUNTIME, self.network.name[side], 'dpdk_telemetry.v2'))
         s.recv(16384)
         return s
 
@@ -295,6 +304,8 @@ class Run:
         net, pids = self.network, []
         for c in 'ab':
             net.write(c + '.pid', '')
+            if net.recorder:
+                self.recorder_folder(c)
         self.client = net.start_mpi(self.traffic()[1], self.devices())
         for c in 'ab':
             net.until(c + '.pid', '\n', 60)
@@ -308,9 +319,13 @@ class Run:
             return dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
                         WEFT_CAPTURE=os.path.join(folder, side + '.pcapng') +
                         ',snaplen=1600,ring=32M')
-        shutil.rmtree(os.path.join(folder, side), ignore_errors=True)
-        os.mkdir(os.path.join(folder, side))
-        return dict(os.environ, TMPDIR=os.path.join(folder, side))
+        return dict(os.environ, TMPDIR=self.recorder_folder(side))
+
+    def recorder_folder(self, side):
+        folder = os.path.join(self.network.folder, side)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder)
+        return folder
 
     def begin_perf(self):
         net, port = self.network, str(21000 + self.number % 800 * 50 + list(KINDS).index(self.kind))
@@ -371,7 +386,7 @@ class Run:
         began = self.truth['actions'][0][0] if self.truth['actions'] else time.time()
         time.sleep(max(0, began + AFTER_S - time.time()))
         sides = [side for side, process in (('a', self.client), ('b', self.server))
-                 if process.poll() is None and not self.recorded(side)]
+                 if (process or self.client).poll() is None and not self.recorded(side)]
         for side in sides:
             self.telemetry[side].send(b'/weft/recorder')
         for side in sides:
