@@ -122,41 +122,53 @@ static unsigned int fast_in(const struct floors *s, unsigned int from, unsigned 
 	return n;
 }
 
-/* @return a measure of the rise at slot @p i, 0 = there is none */
-static double past_rise(const struct floors *s, unsigned int i, struct trace_delay *d)
+/*
+ * @param near  some slots behind the change are near the floor; with jitter they need not be
+ * @return a measure of the rise at slot @p i, 0 = there is none
+ */
+static double past_rise(const struct floors *s, unsigned int i, bool near, struct trace_delay *d)
 {
-	unsigned int len = s->num - i, near, before;
+	unsigned int len = s->num - i, close, before;
 	int64_t least = least_in(s, 0, i), floor = least_in(s, i, s->num);
 	double chance;
 
 	if (i < PAST_BEFORE || len < PAST_AFTER || floor - least < RISE_NS)
 		return 0;
-	near = fast_in(s, i, s->num, floor + (floor - least) / 4 + 1);
+	close = fast_in(s, i, s->num, floor + (floor - least) / 4 + 1);
 	before = fast_in(s, 0, i, least + (floor - least) / 2);
 	chance = len * -log1p(-(double)before / (i + 1));
-	if (near < PAST_NEAR || NEAR_PARTS * near < len || chance < CHANCE + log(s->num))
+	if ((near && (close < PAST_NEAR || NEAR_PARTS * close < len)) ||
+	    chance < CHANCE + log(s->num))
 		return 0;
 	*d = (struct trace_delay){
 		.before = 0, .after = floor - least, .time = s->at[i].time, .of_path = true};
 	return chance;
 }
 
-/* Were frames of @p g fast in the time from @p from on? @p rise: growth of the slow flow, ns */
-static bool stays_fast(const struct trace *t, const struct trace_flow *g, uint64_t from,
-		       bool coarse, int64_t rise)
+/*
+ * Were frames of @p g fast in the time from @p d on?
+ * @param slow  0, or slots of a slow flow in that time: then as many are slow by chance in at most
+ *              one of 1000 flows that are as fast as @p g
+ */
+static bool stays_fast(const struct trace *t, const struct trace_flow *g, bool coarse,
+		       const struct trace_delay *d, unsigned int slow)
 {
 	static struct floors s;
-	unsigned int i = 0;
+	unsigned int i = 0, fast, num;
 
 	if (!floors_of(t, g, coarse, &s))
 		return false;
-	while (i < s.num && s.at[i].time < from)
+	while (i < s.num && s.at[i].time < d->time)
 		i++;
-	return fast_in(&s, i, s.num, least_in(&s, 0, s.num) + rise / 2) >= PAST_OTHER;
+	num = s.num - i;
+	fast = fast_in(&s, i, s.num, least_in(&s, 0, s.num) + d->after / 2);
+	if (!slow)
+		return fast >= PAST_OTHER;
+	return 2 * num >= slow && slow * -log1p(-(double)fast / (num + 1)) >= CHANCE + log(s.num);
 }
 
 static bool others_stay_fast(const struct trace *t, const struct trace_flow *f, bool coarse,
-			     const struct trace_delay *d)
+			     const struct trace_delay *d, unsigned int slow)
 {
 	const struct trace_flow *g;
 
@@ -165,31 +177,42 @@ static bool others_stay_fast(const struct trace *t, const struct trace_flow *f, 
 			continue;
 		if ((g == trace_other(t, f) ||
 		     (g->in.file == f->in.file && g->in.iface != f->in.iface)) &&
-		    stays_fast(t, g, d->time, coarse, d->after))
+		    stays_fast(t, g, coarse, d, slow))
 			return true;
 	}
 	return false;
 }
 
+/* The greatest rise of a flow. @return its slots from the rise on; 0 = there is no rise */
+static unsigned int greatest_rise(const struct floors *s, bool near, struct trace_delay *d)
+{
+	struct trace_delay one;
+	unsigned int i, slow = 0;
+	double size, best = 0;
+
+	for (i = 0; i < s->num; i++) {
+		size = past_rise(s, i, near, &one);
+		if (size <= best)
+			continue;
+		best = size;
+		slow = s->num - i;
+		*d = one;
+	}
+	return slow;
+}
+
 bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
 {
 	static struct floors s;
-	struct trace_delay one;
-	double size, best;
-	unsigned int i, k;
+	unsigned int k, slow;
 
 	for (k = 0; k < 2; k++) {
 		if (!floors_of(t, f, k, &s))
 			continue;
-		best = 0;
-		for (i = 0; i < s.num; i++) {
-			size = past_rise(&s, i, &one);
-			if (size <= best)
-				continue;
-			best = size;
-			*d = one;
-		}
-		if (best > 0 && others_stay_fast(t, f, k, d))
+		if (greatest_rise(&s, true, d) && others_stay_fast(t, f, k, d, 0))
+			return true;
+		slow = greatest_rise(&s, false, d);
+		if (slow && others_stay_fast(t, f, k, d, slow))
 			return true;
 	}
 	return false;

@@ -150,6 +150,24 @@ static void add(const struct trace *t, unsigned int flow, int more, int busy, bo
 	assert_true(history_read(&file->history, f->in.iface, text, n));
 }
 
+/* Delays of 1 to 4 ms more behind the change, in @p slow of ten slots; else they are 0. */
+static void add_jitter(const struct trace *t, unsigned int flow, unsigned int slow)
+{
+	const struct trace_flow *f = &t->flow[flow];
+	char text[4000];
+	unsigned int i;
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof(text),
+			     "history delays of %08x %08x path 0 zero 5000 from %llu each %llu:",
+			     f->dst_conn, f->token, BEGIN, EACH);
+	for (i = 0; i < SLOTS; i++)
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n, " %d*3",
+			i >= CHANGE && i % 10 < slow ? 1000000 + (int)(i * 7919 % 10) * 333333 : 0);
+	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n));
+}
+
 static struct trace_delay found;
 
 /* @return whether flow 0 was delayed: its delays are @p more, those of the others @p others more */
@@ -180,6 +198,38 @@ static void a_longer_path_is_found_in_the_history(void **state)
 	assert_int_equal(found.time, BEGIN + CHANGE * EACH);
 	assert_true(delayed(1000000, 0, 500000, true));
 	assert_int_equal(found.after, 1000000);
+}
+
+/*
+ * With jitter most slots behind the change are far from its floor. Of the other flows a part of the
+ * slots is slow, too.
+ */
+static bool jitters(unsigned int slow_of_others)
+{
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	bool yes;
+
+	add_jitter(t, 0, 10);
+	add_jitter(t, 1, slow_of_others);
+	add_jitter(t, 2, slow_of_others);
+	yes = past_delayed(t, &t->flow[0], &found);
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	return yes;
+}
+
+static void jitter_is_found_if_other_flows_are_fast_too_often_for_chance(void **state)
+{
+	(void)state;
+	assert_true(jitters(5));
+	assert_int_equal(found.after, 1000000);
+	assert_int_equal(found.time, BEGIN + CHANGE * EACH);
+	assert_false(jitters(9));
+	assert_false(jitters(10));
 }
 
 /* A host that gets busy makes all frames to it late, and perhaps those to the other one. */
@@ -341,6 +391,7 @@ int main(void)
 		cmocka_unit_test(slots_of_a_line_are_read),
 		cmocka_unit_test(other_texts_are_left_out),
 		cmocka_unit_test(a_longer_path_is_found_in_the_history),
+		cmocka_unit_test(jitter_is_found_if_other_flows_are_fast_too_often_for_chance),
 		cmocka_unit_test(a_busy_host_is_no_longer_path),
 		cmocka_unit_test(frames_that_are_sent_again_and_come_once_were_lost),
 		cmocka_unit_test(counts_of_several_peers_are_not_compared),
