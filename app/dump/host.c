@@ -367,9 +367,10 @@ void trace_called(struct trace *t, const struct dump_frame *frame, uint64_t time
 	bool in = frame->way == DUMP_IN;
 	uint64_t call = in && frame->within < time ? time - frame->within : time;
 
-	if (!trace_is_recorder(t, frame->file) || frame->record || frame->sockets)
+	if (!trace_is_recorder(t, frame->file) || frame->record)
 		return;
 	p->owner = frame->worker;
+	p->sockets = frame->sockets;
 	if (call > p->call + CALL_NS) {
 		if (p->calls < BURST)
 			p->full = 0;
@@ -406,7 +407,8 @@ static uint64_t ended_call(const struct trace *t, const struct trace_port *port)
 	return before;
 }
 
-#define QUEUED_NS 100000000u /* frames of one burst overtake each other by less than this */
+/* frames of one burst overtake each other by less than this; frames of a socket wait for less */
+#define QUEUED_NS 100000000u
 
 bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
 		      uint64_t due)
@@ -418,6 +420,9 @@ bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint
 	if (!trace_is_recorder(t, port->file) || !p->call)
 		return true;
 	call = ended_call(t, port);
+	/* A call reads few datagrams of one socket. */
+	if (p->sockets)
+		return sent + QUEUED_NS < p->sent || sent + QUEUED_NS < call;
 	/*
 	 * A port delivers in order. While calls take whole bursts, more frames are there, and the
 	 * kernel of a busy host has some in the queue of another core.

@@ -277,6 +277,7 @@ struct trace_poll {
 	uint64_t call, before; /**< the newest call with a record, and the one before it */
 	uint64_t full;         /**< the first of the newest calls in which whole bursts came */
 	uint32_t calls;        /**< frames that came in the newest call */
+	bool sockets;          /**< of a lane over sockets */
 	uint64_t sent;         /**< the latest time at which a frame that came was sent */
 };
 

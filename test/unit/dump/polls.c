@@ -118,6 +118,26 @@ static void full_bursts_leave_frames_in_the_port(void **state)
 	trace_free(t);
 }
 
+/* The datagrams that a socket holds are not in the file either, and calls take turns. */
+static void sockets_hold_frames_for_longer(void **state)
+{
+	const struct dump_frame in = {.worker = 1, .way = DUMP_IN, .sockets = true};
+	struct survey_file file = {.recorder = true};
+	const struct survey s = {.file = &file, .num = 1, .done = true};
+	const struct trace_port port = {.known = true};
+	struct trace *t = trace_make(1);
+
+	(void)state;
+	assert_non_null(t);
+	t->survey = &s;
+	trace_called(t, &in, BEGIN + 190000000);
+	trace_called(t, &in, BEGIN + 200000000);
+	assert_false(trace_was_polled(t, &port, BEGIN + 100000000, BEGIN + 101000000));
+	assert_true(trace_was_polled(t, &port, BEGIN + 80000000, BEGIN + 81000000));
+	t->survey = NULL;
+	trace_free(t);
+}
+
 /* ---- silences ------------------------------------------------------------------------------- */
 
 #define PAUSE 50000000u /* ns */
@@ -169,6 +189,7 @@ int main(void)
 		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
 		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
 		cmocka_unit_test(full_bursts_leave_frames_in_the_port),
+		cmocka_unit_test(sockets_hold_frames_for_longer),
 		cmocka_unit_test(a_peer_that_answered_in_its_pause_is_not_silent),
 	};
 
