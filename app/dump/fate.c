@@ -329,11 +329,14 @@ static uint64_t arrival(const struct trace_flow *f)
 
 /*
  * Does the sender's capture reach back to this frame? A flight recorder's file has all frames from
- * its first one on. So a frame must be in it if it came after another one that is in it.
+ * its first one on. So a frame must be in it if it came after another one of its path that is in
+ * it. Frames of another path may overtake it: over UDP, each path has a socket.
  */
 static bool has_begun(const struct trace *t, const struct trace_flow *f, const struct pending *e)
 {
-	return !trace_is_recorder(t, f->out.file) || (f->known_in && e->in > f->known_in);
+	uint64_t known_in = f->path[e->path % WEFT_FRAME_PATHS_MAX].known_in;
+
+	return !trace_is_recorder(t, f->out.file) || (known_in && e->in > known_in);
 }
 
 /* Did the receiver's capture run when the frame arrived, lose no records, and reach behind it? */
@@ -466,6 +469,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		const struct dump_view *v, uint64_t time)
 {
 	uint32_t flow = (uint32_t)(f - t->flow), bucket = bucket_of(flow, v), crc = 0;
+	struct trace_path *path = &f->path[v->hdr->path % WEFT_FRAME_PATHS_MAX];
 	uint64_t id = id_of(flow, v, frame->len);
 	struct pending *e;
 	bool full;
@@ -503,8 +507,8 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 	e->at = (struct trace_port){frame->file, frame->iface, true};
 	e->in = time;
 	e->absent = t->absent_at;
-	if (e->out && !f->known_in)
-		f->known_in = time;
+	if (e->out && !path->known_in)
+		path->known_in = time;
 	if (e->out > poll_of(t, f)->sent)
 		poll_of(t, f)->sent = e->out;
 	look_at_order(f, e);

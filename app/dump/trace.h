@@ -130,6 +130,7 @@ struct trace_path {
 	/** again: retransmissions; late: frames that came after a later one */
 	uint64_t frames, bytes, again, lost, late;
 	int64_t min_delay; /**< ns; INT64_MAX = not known */
+	uint64_t known_in; /**< when the first frame came that is in its sender's capture, too */
 };
 
 /** The number of intervals of a series over time: intervals grow with the capture. */
@@ -184,7 +185,6 @@ struct trace_flow {
 	uint64_t overflowed;
 	/** frames that came, and that a capture lacks: that of the receiver, of the sender */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
-	uint64_t known_in; /**< when the first frame came that is in its sender's capture, too */
 	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */
 	uint64_t holes, hole_lost, hole_ns;
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */

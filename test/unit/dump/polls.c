@@ -5,10 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "dump/clock.h"
+#include "dump/fate.h"
 #include "dump/host.h"
 #include "dump/trace.h"
 
@@ -183,6 +185,54 @@ static void a_peer_that_answered_in_its_pause_is_not_silent(void **state)
 	assert_int_equal(silences(false, PAUSE), 1);
 }
 
+/* ---- what a file lacks ---------------------------------------------------------------------- */
+
+/* A frame of flow 0, sent by host 0 or come to host 1, @p after the begin. */
+static void frame_of(struct trace *t, enum dump_way way, uint8_t path, uint32_t seq, uint64_t after)
+{
+	const struct weft_frame_hdr hdr = {
+		.type = WEFT_FRAME_DATA, .path = path, .seq = weft_put32(seq)};
+	const struct dump_frame frame = {.way = way, .file = way == DUMP_IN, .len = 100};
+	const struct dump_view view = {.hdr = &hdr, .cut = true};
+
+	trace_fate(t, &t->flow[0], &frame, &view, BEGIN + after);
+}
+
+/*
+ * The file of a sender's flight recorder begins with a frame of path 1, which overtakes those of
+ * path 0 that were sent before.
+ */
+static void frames_before_the_first_one_of_their_path_are_not_missing(void **state)
+{
+	struct survey_file file[2] = {{.recorder = true}, {.recorder = true}};
+	const struct survey s = {.file = file, .num = 2, .done = true};
+	struct trace *t = trace_make(2);
+
+	(void)state;
+	assert_non_null(t);
+	t->survey = &s;
+	t->num_flows = 1;
+	t->flow[0].other = TRACE_NONE;
+	t->flow[0].out = (struct trace_port){.file = 0, .known = true};
+	t->flow[0].in = (struct trace_port){.file = 1, .known = true};
+	t->flow[0].stride = 1;
+	t->flow[0].came = calloc(2 * TRACE_SAMPLES, sizeof(*t->flow[0].came));
+	t->flow[0].floors = calloc(1, sizeof(*t->flow[0].floors));
+	assert_true(t->flow[0].came && t->flow[0].floors);
+	t->flow[0].floors->interval = TRACE_FLOOR_NS;
+	frame_of(t, DUMP_OUT, 1, 1, 5000000);
+	frame_of(t, DUMP_IN, 1, 1, 10000000);
+	frame_of(t, DUMP_IN, 0, 2, 12000000);
+	frame_of(t, DUMP_OUT, 0, 3, 13000000);
+	frame_of(t, DUMP_IN, 0, 3, 14000000);
+	frame_of(t, DUMP_IN, 0, 4, 15000000);
+	trace_fate_judge(t, true);
+	assert_int_equal(t->flow[0].unseen_out, 1);
+	assert_int_equal(t->flow[0].first_unseen_out, BEGIN + 15000000);
+	t->survey = NULL;
+	trace_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +241,7 @@ int main(void)
 		cmocka_unit_test(full_bursts_leave_frames_in_the_port),
 		cmocka_unit_test(sockets_hold_frames_for_longer),
 		cmocka_unit_test(a_peer_that_answered_in_its_pause_is_not_silent),
+		cmocka_unit_test(frames_before_the_first_one_of_their_path_are_not_missing),
 	};
 
 	return cmocka_run_group_tests_name("dump polls", tests, NULL, NULL);
