@@ -141,7 +141,7 @@ void wfi_ops_forked(void)
 
 /* ------------------------------------------------------------------ completion */
 
-static struct wfi_completion *report(struct wfi_op *op, int error, int status)
+static inline struct wfi_completion *report(struct wfi_op *op, int error, int status)
 {
 	struct wfi_completion *c = wfi_cq_push(op->cq);
 
@@ -159,8 +159,8 @@ static struct wfi_completion *report(struct wfi_op *op, int error, int status)
 	return c;
 }
 
-void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
-		   uint16_t source_channel)
+__attribute__((noinline)) void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c,
+					     uint64_t id, uint16_t source_channel)
 {
 	struct wfi_addr addr;
 
@@ -208,7 +208,9 @@ static int op_error(const struct wfi_op *op, int status)
 }
 
 /* Add an entry for the message, or for the error of its receive, to the completion queue. */
-static void op_message(struct wfi_op *op, const struct weft_completion *c, int error)
+static inline __attribute__((always_inline)) void op_message(struct wfi_op *op,
+							     const struct weft_completion *c,
+							     int error)
 {
 	struct wfi_completion *out;
 	size_t room = op->length;
@@ -353,7 +355,8 @@ static void multi_run(struct wfi_op *op, struct weft_completion *c)
 }
 
 /* A receive of the buffer has ended, with a message or an error. Locked. */
-static void multi_received(struct wfi_op *op, const struct weft_completion *c)
+static __attribute__((noinline)) void multi_received(struct wfi_op *op,
+						     const struct weft_completion *c)
 {
 	struct weft_completion copy = *c;
 
