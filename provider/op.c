@@ -230,22 +230,21 @@ static inline __attribute__((always_inline)) void op_message(struct wfi_op *op,
 
 /* ------------------------------------------------------------------ from the call */
 
-size_t wfi_post_lengths(const struct wfi_post *p)
+size_t wfi_post_lengths(const struct iovec *iov, size_t count)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < p->count; i++)
-		n += p->iov[i].iov_len;
+	for (size_t i = 0; i < count; i++)
+		n += iov[i].iov_len;
 	return n;
 }
 
-void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+void *wfi_post_vector(struct wfi_op *op, const struct iovec *iov, size_t count,
 		      struct weft_op_params *params)
 {
-	*count = p->count;
-	if (p->count == 0)
+	if (count == 0)
 		return NULL;
-	memcpy(op->iov, p->iov, p->count * sizeof(*p->iov));
+	memcpy(op->iov, iov, count * sizeof(*iov));
 	params->datatype = &wfi_iov_type;
 	return op->iov;
 }

@@ -209,12 +209,15 @@ static inline bool wfi_post_reported(const struct wfi_half *half, uint64_t flags
 	return half->cq && (!half->selective || flags & FI_COMPLETION);
 }
 
-/** wfi_post_length() of any number of buffers. */
-size_t wfi_post_lengths(const struct wfi_post *p);
+/**
+ * wfi_post_length() of any number of buffers. Like wfi_post_vector() it gets no pointer to struct
+ * wfi_post: the compiler then drops tests of a caller's constants.
+ */
+size_t wfi_post_lengths(const struct iovec *iov, size_t count);
 /** @return bytes of all buffers together */
 static inline size_t wfi_post_length(const struct wfi_post *p)
 {
-	return p->count == 1 ? p->iov->iov_len : wfi_post_lengths(p);
+	return p->count == 1 ? p->iov->iov_len : wfi_post_lengths(p->iov, p->count);
 }
 
 /**
@@ -242,7 +245,7 @@ static inline struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_hal
 }
 
 /** wfi_post_buffer() for no buffer, or several. */
-void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+void *wfi_post_vector(struct wfi_op *op, const struct iovec *iov, size_t count,
 		      struct weft_op_params *params);
 /**
  * Pass the buffers to Weft: one directly; several as a datatype. Their list is copied to op->iov,
@@ -253,8 +256,9 @@ void *wfi_post_vector(struct wfi_op *op, const struct wfi_post *p, size_t *count
 static inline void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 				    struct weft_op_params *params)
 {
+	*count = p->count;
 	if (p->count != 1)
-		return wfi_post_vector(op, p, count, params);
+		return wfi_post_vector(op, p->iov, p->count, params);
 	*count = p->iov->iov_len;
 	params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
 	return p->iov->iov_base;
