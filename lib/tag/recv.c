@@ -21,6 +21,111 @@
 #include "tag/tag.h"
 #include "tag/unexpected.h"
 
+/* ------------------------------------------------------------------ plain receives */
+
+/* Can complete_plain() complete the receive? */
+static inline bool is_plain(const struct weft_request *req, size_t len)
+{
+	return req->dt.dt_class == WEFT_DT_CONTIG && len <= req->dt.length &&
+	       req->status == WEFT_INPROGRESS;
+}
+
+/* The end of complete_plain() for a request that the user has: the callback may free it. */
+static inline void end_held(struct weft_ep *ep, struct weft_request *req,
+			    const struct weft_completion *c)
+{
+	req->status = 0;
+	req->flags = (req->flags & ~WEFT_REQ_POSTED) | WEFT_REQ_DONE;
+	req->tag = c->tag;
+	req->length = c->length;
+	req->source_id = c->source_id;
+	req->ep_slot = ep->slot;
+	req->ep_generation = ep->generation;
+	if (!req->cb)
+		return;
+	req->flags |= WEFT_REQ_CALLING;
+	req->cb(req, c, req->cb_arg);
+	req->flags &= ~WEFT_REQ_CALLING;
+	if (!(req->flags & WEFT_REQ_HELD))
+		weft_request_give_back(req);
+}
+
+static __attribute__((noinline)) void end_held_of_batch(struct weft_ep *ep,
+							struct weft_request *req,
+							const struct weft_completion *c)
+{
+	end_held(ep, req, c);
+}
+
+/*
+ * weft_recv_matched(), weft_recv_place() and weft_recv_done(), for a plain receive. A request that
+ * the user does not have is free before its callback runs: the callback often posts the next one.
+ * @param batch  constant; false: a message of its own, whose request the user often has
+ */
+static inline __attribute__((always_inline)) void complete_plain(
+	struct weft_msg_ep *me, struct weft_ep *ep, struct weft_request *req,
+	const struct weft_completion *c, const void *payload, const bool batch)
+{
+	weft_complete_cb cb = req->cb;
+	void *arg = req->cb_arg;
+
+	WEFT_PROBE4(match, req, me, c->tag, c->length);
+	weft_copy(req->dt.buf, payload, c->length);
+	WEFT_PROBE4(complete, req, 0, c->tag, c->length);
+	if (!batch && req->flags & WEFT_REQ_HELD) {
+		end_held(ep, req, c);
+		return;
+	}
+	if (__builtin_expect(req->flags & WEFT_REQ_HELD, 0)) {
+		end_held_of_batch(ep, req, c);
+		return;
+	}
+	req->flags = WEFT_REQ_DONE;
+	weft_request_give_back(req);
+	if (cb)
+		cb(NULL, c, arg);
+}
+
+/* complete_plain() for a message of its own. */
+static inline __attribute__((always_inline)) void complete_one(struct weft_msg_ep *me,
+							       struct weft_request *req,
+							       uint64_t tag, const void *payload,
+							       size_t len, const struct weft_ext *x)
+{
+	const struct weft_completion c = {
+		.size = sizeof(c),
+		.tag = tag,
+		.length = len,
+		.ep = weft_ep_of_user(me->ep),
+		.source_id = me->ep->remote_id,
+		.imm = x ? x->imm : 0,
+		.flags = x && x->has_imm ? WEFT_COMPLETION_F_IMM : 0,
+		.channel = x ? x->channel : 0,
+		.source_channel = x ? x->source_channel : 0,
+	};
+
+	me->mw->count.rx_copied_bytes += len;
+	complete_plain(me, me->ep, req, &c, payload, false);
+}
+
+/* The posted receive that matches, removed; NULL: there is none. @p x: NULL = no EXT */
+static inline struct weft_request *match_recv(struct weft_msg_ep *me, uint64_t tag,
+					      const struct weft_ext *x)
+{
+	const struct weft_match_chan chan = {x ? x->channel : 0, 1 + (x ? x->source_channel : 0)};
+	struct weft_match_recv *recv =
+		weft_match_arrive(&me->mw->tag->match, &me->tag->source->match, tag, chan);
+	struct weft_request *req;
+
+	if (!recv)
+		return NULL;
+	req = weft_tag_req_of(recv);
+	req->flags &= ~WEFT_REQ_POSTED;
+	if (x)
+		req->ext = *x;
+	return req;
+}
+
 /* ------------------------------------------------------------------ sequence */
 
 static bool may_begin(struct weft_msg_ep *me, uint32_t seq, uint64_t total)
@@ -87,7 +192,7 @@ static void now_in_sequence(struct weft_msg_ep *me, struct weft_message *msg)
 		return;
 	}
 	msg->flags &= (uint16_t)~WEFT_MSG_AHEAD;
-	req = weft_rx_match(me, msg->match.tag, &x);
+	req = match_recv(me, msg->match.tag, &x);
 	if (req) {
 		me->mw->count.expected++;
 		weft_rx_bind(msg, req, false);
@@ -147,9 +252,11 @@ static __attribute__((noinline)) void keep_whole(struct weft_msg_ep *me,
 		weft_rx_queue(msg);
 }
 
-static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
-			      const struct weft_wire_ref *sreq, const void *payload, size_t len,
-			      const struct weft_ext *x)
+static inline __attribute__((always_inline)) void recv_whole(struct weft_msg_ep *me,
+							     const struct weft_wire_eager *e,
+							     const struct weft_wire_ref *sreq,
+							     const void *payload, size_t len,
+							     const struct weft_ext *x)
 {
 	uint32_t seq = weft_get32(e->seq);
 	struct weft_request *req;
@@ -165,18 +272,32 @@ static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eag
 		return;
 	}
 	me->rx_seq.next++;
-	req = weft_rx_match(me, weft_get64(e->tag), x);
+	req = match_recv(me, weft_get64(e->tag), x);
 	if (!req) {
 		keep_whole(me, e, sreq, payload, len, false, x);
 		return;
 	}
 	me->mw->count.expected++;
+	weft_credit_give(me, len);
+	if (!sreq && __builtin_expect(is_plain(req, len) && !me->mw->fini, 1)) {
+		complete_one(me, req, weft_get64(e->tag), payload, len, x);
+		return;
+	}
 	weft_recv_matched(req, me, weft_get64(e->tag), len);
 	weft_recv_place(req, 0, payload, len);
-	weft_credit_give(me, len);
 	if (sreq)
 		weft_rndv_send_ats(me, WEFT_WIRE_SYNC_ACK, *sreq, 0);
 	weft_recv_done(req, false);
+}
+
+/* recv_whole() of less common messages. */
+static __attribute__((noinline)) void recv_whole_other(struct weft_msg_ep *me,
+						       const struct weft_wire_eager *e,
+						       const struct weft_wire_ref *sreq,
+						       const void *payload, size_t len,
+						       const struct weft_ext *x)
+{
+	recv_whole(me, e, sreq, payload, len, x);
 }
 
 /* The first piece of a message has arrived: begin the message. */
@@ -193,7 +314,7 @@ static struct weft_message *message_begin(struct weft_msg_ep *me, const struct w
 		return NULL;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(f->e.tag), x);
+		req = match_recv(me, weft_get64(f->e.tag), x);
 	}
 	if (req) {
 		me->mw->count.expected++;
@@ -265,7 +386,7 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 		return;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(a->e.tag), x);
+		req = match_recv(me, weft_get64(a->e.tag), x);
 	}
 	if (req) {
 		weft_recv_matched(req, me, weft_get64(a->e.tag), weft_get64(a->total));
@@ -335,7 +456,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 	me->mw->count.rts++;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(rts->e.tag), x);
+		req = match_recv(me, weft_get64(rts->e.tag), x);
 	}
 	if (req) {
 		me->mw->count.expected++;
@@ -445,7 +566,7 @@ void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t p
 {
 	const struct weft_wire_eager_sync *es = data;
 
-	recv_whole(me, &es->e, &es->req, es + 1, payload, NULL);
+	recv_whole_other(me, &es->e, &es->req, es + 1, payload, NULL);
 	tagged_done(me);
 }
 
@@ -498,10 +619,10 @@ void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, siz
 
 	switch (id) {
 	case WEFT_WIRE_EAGER:
-		recv_whole(me, &es->e, NULL, &es->e + 1, payload, x);
+		recv_whole_other(me, &es->e, NULL, &es->e + 1, payload, x);
 		break;
 	case WEFT_WIRE_EAGER_SYNC:
-		recv_whole(me, &es->e, &es->req, es + 1, payload, x);
+		recv_whole_other(me, &es->e, &es->req, es + 1, payload, x);
 		break;
 	case WEFT_WIRE_FRAG:
 		recv_frag(me, &fs->f, NULL, &fs->f + 1, payload, x);
@@ -526,7 +647,7 @@ void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, siz
  * other message ends the batch: it goes the general way, which also detects what is malformed.
  */
 
-/* A batch of messages: its endpoint, the present completion, bytes of complete_plain() so far. */
+/* A batch of messages: its endpoint, the present completion, bytes of plain receives so far. */
 struct batch {
 	struct weft_msg_ep *me;
 	struct weft_ep *ep;
@@ -553,60 +674,6 @@ static inline struct weft_request *take(struct weft_msg_ep *me, const struct wef
 	me->rx_small++;
 	me->rx_small_allowed++;
 	return weft_tag_req_of(r);
-}
-
-/* Can complete_plain() complete the receive? */
-static inline bool is_plain(const struct weft_request *req, size_t len)
-{
-	return req->dt.dt_class == WEFT_DT_CONTIG && len <= req->dt.length &&
-	       req->status == WEFT_INPROGRESS;
-}
-
-/* The end of complete_plain() for a request that the user has: the callback may free it. */
-static __attribute__((noinline)) void complete_held(struct batch *b, struct weft_request *req)
-{
-	struct weft_ep *ep = b->ep;
-
-	req->status = 0;
-	req->flags = (req->flags & ~WEFT_REQ_POSTED) | WEFT_REQ_DONE;
-	req->tag = b->c.tag;
-	req->length = b->c.length;
-	req->source_id = ep->remote_id;
-	req->ep_slot = ep->slot;
-	req->ep_generation = ep->generation;
-	if (!req->cb)
-		return;
-	req->flags |= WEFT_REQ_CALLING;
-	req->cb(req, &b->c, req->cb_arg);
-	req->flags &= ~WEFT_REQ_CALLING;
-	if (!(req->flags & WEFT_REQ_HELD))
-		weft_request_give_back(req);
-}
-
-/*
- * weft_recv_matched(), weft_recv_place() and weft_recv_done(), for a plain receive. A request that
- * the user does not have is free before its callback runs: the callback often posts the next one.
- */
-static inline void complete_plain(struct batch *b, struct weft_request *req, uint64_t tag,
-				  const void *payload, size_t len)
-{
-	weft_complete_cb cb = req->cb;
-	void *arg = req->cb_arg;
-
-	WEFT_PROBE4(match, req, b->me, tag, len);
-	weft_copy(req->dt.buf, payload, len);
-	WEFT_PROBE4(complete, req, 0, tag, len);
-	b->bytes += (uint32_t)len;
-	b->c.tag = tag;
-	b->c.length = len;
-	if (__builtin_expect(req->flags & WEFT_REQ_HELD, 0)) {
-		complete_held(b, req);
-		return;
-	}
-	req->flags = WEFT_REQ_DONE;
-	weft_request_give_back(req);
-	if (cb)
-		cb(NULL, &b->c, arg);
 }
 
 /* Count the messages that complete_plain() has completed. */
@@ -665,7 +732,10 @@ unsigned int weft_tag_recv_batch(struct weft_msg_ep *me, unsigned int lane,
 		if (!req)
 			break;
 		if (__builtin_expect(is_plain(req, len), 1)) {
-			complete_plain(&b, req, weft_get64(e->tag), e + 1, len);
+			b.bytes += (uint32_t)len;
+			b.c.tag = weft_get64(e->tag);
+			b.c.length = len;
+			complete_plain(me, b.ep, req, &b.c, e + 1, true);
 			plain++;
 		} else {
 			complete_other(&b, lane, req, weft_get64(e->tag), e + 1, len);

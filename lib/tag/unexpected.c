@@ -231,22 +231,6 @@ void weft_rx_free(struct weft_message *msg)
 
 /* ------------------------------------------------------------------ receives */
 
-struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x)
-{
-	const struct weft_match_chan chan = {x ? x->channel : 0, 1 + (x ? x->source_channel : 0)};
-	struct weft_match_recv *recv =
-		weft_match_arrive(&me->mw->tag->match, &me->tag->source->match, tag, chan);
-	struct weft_request *req;
-
-	if (!recv)
-		return NULL;
-	req = weft_tag_req_of(recv);
-	req->flags &= ~WEFT_REQ_POSTED;
-	if (x)
-		req->ext = *x;
-	return req;
-}
-
 /* ------------------------------------------------------------------ a message and its receive */
 
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req)

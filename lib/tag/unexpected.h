@@ -140,11 +140,6 @@ void weft_rx_free(struct weft_message *msg);
 /** Notify the sender of a synchronous message, once, of the match, or of the error. */
 void weft_rx_ack(struct weft_message *msg, int status);
 /**
- * The posted receive that matches a message with @p tag from this endpoint, removed; or NULL.
- * @param x  NULL = the message has no EXT
- */
-struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
-/**
  * No receive for the message is posted: insert the message into the unexpected lists. If the user
  * has closed the endpoint and the sender waits for a match, the message is refused instead.
  */

@@ -51,6 +51,22 @@ static void is(const struct weft_completion *c, bool imm, uint64_t value, uint16
 
 /* ------------------------------------------------------------------ tags */
 
+static struct weft_completion called; /* of the last receive with a callback */
+
+static void note(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	assert_ptr_equal(arg, &called);
+	called = *c;
+}
+
+static void expect_same(const struct weft_completion *a, const struct weft_completion *b)
+{
+	is(a, b->flags & WEFT_COMPLETION_F_IMM, b->imm, b->channel, b->source_channel);
+	assert_int_equal(a->status, b->status);
+	assert_true(a->size == b->size && a->length == b->length && a->tag == b->tag);
+	assert_true(a->ep == b->ep && a->source_id == b->source_id);
+}
+
 static void every_length_and_protocol(void **state)
 {
 	struct weft_request *s, *r;
@@ -72,6 +88,8 @@ static void every_length_and_protocol(void **state)
 		pattern_fill(i, 0, out, len);
 		memset(in, 0, len);
 		rp.completion = &now;
+		rp.cb = note;
+		rp.cb_arg = &called;
 		if (early)
 			rc = weft_tag_recv(p.b, NULL, in, len, 5, FULL, &rp, &r);
 		assert_true((sync ? weft_tag_send_sync(p.x, out, len, 5, &sp, &s)
@@ -103,8 +121,10 @@ static void every_length_and_protocol(void **state)
 		is(&now, imm, ~(uint64_t)i, channel, from);
 		assert_true(now.length == len && now.status == 0);
 		pattern_expect(i, in, len);
-		if (rc)
+		if (rc) {
+			expect_same(&called, &now);
 			weft_request_free(r);
+		}
 		done(&p, s);
 		pair_down(&p);
 	}
