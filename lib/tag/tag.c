@@ -272,14 +272,14 @@ const struct weft_request_ops weft_tag_recv_ops = {
 /* Flags that limit where a receive, or a probe, searches. */
 #define LOOK_FLAGS (WEFT_OP_F_SOURCE_CHANNEL | WEFT_OP_F_SOURCE_ID)
 
+/* Flags of a receive. */
+#define RECV_FLAGS (WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS)
+
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
 				     const struct weft_op_params *params, bool held, int *rc)
 {
 	struct weft_request *req;
 
-	*rc = weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS);
-	if (*rc)
-		return NULL;
 	req = weft_request_alloc(mw, &weft_tag_recv_ops, params, held);
 	if (!req) {
 		*rc = -ENOMEM;
@@ -370,8 +370,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	struct look look;
 	int rc;
 
-	if (weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS) ||
-	    look_of(worker, params, source, &look))
+	if (weft_op_params_allow(params, RECV_FLAGS) || look_of(worker, params, source, &look))
 		return -EINVAL;
 	m = look_for(worker, &look, tag, mask);
 
@@ -513,6 +512,8 @@ int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, 
 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_msg_recv");
+	if (weft_op_params_allow(params, RECV_FLAGS))
+		return -EINVAL;
 	weft_worker_lock(worker);
 	req = recv_new(worker->msg, buffer, count, params, out != NULL, &rc);
 	if (req)

@@ -76,6 +76,14 @@ static inline struct weft_request *weft_tag_req_of(struct weft_match_recv *match
 	return container_of((void *)match, struct weft_request, recv.own);
 }
 
+/** weft_tag_source_search(); programs post several receives from one source in a row. */
+static inline struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id)
+{
+	struct weft_tag_source *s = tw->found;
+
+	return s && s->by_id.key == id ? s : weft_tag_source_search(tw, id);
+}
+
 extern const struct weft_module weft_tag_module;
 extern const struct weft_request_ops weft_tag_recv_ops;
 

@@ -421,14 +421,10 @@ static void sources_sweep(struct weft_tag_worker *tw)
 	tw->sources_kept = tw->sources.num;
 }
 
-struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id)
+struct weft_tag_source *weft_tag_source_search(struct weft_tag_worker *tw, uint64_t id)
 {
-	struct weft_table_node *n;
+	struct weft_table_node *n = weft_table_find(&tw->sources, id);
 
-	/* Programs post several receives from one source in a row. */
-	if (tw->found && tw->found->by_id.key == id)
-		return tw->found;
-	n = weft_table_find(&tw->sources, id);
 	if (!n)
 		return NULL;
 	tw->found = container_of(n, struct weft_tag_source, by_id);

@@ -177,7 +177,7 @@ struct weft_tag_source {
 };
 
 /** @return the source of the worker @p id, or NULL: there is none */
-struct weft_tag_source *weft_tag_source_find(struct weft_tag_worker *tw, uint64_t id);
+struct weft_tag_source *weft_tag_source_search(struct weft_tag_worker *tw, uint64_t id);
 /** The source of the worker @p id, created if there is none. @return NULL = no memory */
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
 /** The source has one endpoint less. It is freed if nothing else uses it. */
