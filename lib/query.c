@@ -334,7 +334,10 @@ static void report_cost(const struct weft_ep_config *config, unsigned int set,
 	cb(text, cb_arg);
 }
 
-/* If the user has set the threshold, report its cost for the mean send of each class of lengths. */
+/*
+ * If the user has set the rendezvous threshold, find its cost for the mean send of each class of
+ * lengths. A class is reported if its sends take COSTLY times as long as by the model, or longer.
+ */
 static void report_costs(const struct weft_worker *w, const struct weft_ep_config *config,
 			 unsigned int set, void (*cb)(const char *text, void *arg), void *cb_arg)
 {

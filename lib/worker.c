@@ -187,7 +187,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	weft_mem_iface_opened(w->ctx, iface);
 	/*
 	 * An error is ignored: without the control channel, peers reach the worker over other
-	 * lanes.
+	 * interfaces.
 	 */
 	if (driver->control && !is_open(w, driver->control, resource))
 		open_iface(w, driver->control, resource, options, NULL, WEFT_LOG_WARN);
@@ -223,8 +223,8 @@ static bool has_rail(const struct weft_worker *w)
 
 /*
  * Open the items with '*', in three steps: usual drivers, fallback drivers if the worker has no
- * lane to other hosts so far, and resources inside the host (found->list[].inside) if the worker
- * has no lane at all.
+ * interface to other hosts so far, and resources inside the host (found->list[].inside) if the
+ * worker has no interface at all.
  */
 static void open_wildcards(struct weft_worker *w, const struct weft_lanes_item *items, int n)
 {
@@ -314,7 +314,7 @@ static void warn_no_capture(const struct weft_worker *w)
 		  file);
 }
 
-/* Open the lanes that WEFT_LANES requests, then the loopback, which every worker has. */
+/* Open the interfaces that WEFT_LANES requests, then the loopback, which every worker has. */
 static int open_ifaces(struct weft_worker *w, const char *lanes)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
@@ -401,13 +401,13 @@ static void worker_free(struct weft_worker *w)
 {
 	struct weft_context *ctx = w->ctx;
 
-	weft_wait_close(w); /* before the lanes close their descriptors */
+	weft_wait_close(w); /* before the interfaces close their descriptors */
 	pthread_mutex_lock(&ctx->lock);
 	while (w->num_ifaces > 0)
 		close_last(w);
 	LIST_REMOVE(w, entry);
 	pthread_mutex_unlock(&ctx->lock);
-	weft_msg_worker_fini(w); /* after the lanes, which use the worker's requests */
+	weft_msg_worker_fini(w); /* after the interfaces, which use its requests */
 	free(w->ep_table);
 	weft_texts_free(&w->texts);
 	free(w);
@@ -508,7 +508,7 @@ void weft_worker_destroy(struct weft_worker *w)
  */
 #define LATE_NS 200000u
 
-/* Count a progress call @p ns after the one before. @p work: its lanes had events. */
+/* Count a progress call @p ns after the one before. @p work: its interfaces had events. */
 static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t ns, bool work)
 {
 	w->count.late++;
@@ -520,7 +520,7 @@ static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t
 unsigned int weft_worker_progress(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
-	/* The number is constant: no lane is opened or closed while progress can be called. */
+	/* The number is constant: no interface opens or closes while progress can be called. */
 	const unsigned int num = w->num_ifaces;
 	unsigned int i, n = 0;
 	bool armed;

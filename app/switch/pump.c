@@ -291,9 +291,9 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 /* Time between two farewells, and the number that may leave at once: as the engine's for RESET. */
 #define FAREWELL_NS 100000ull
 #define FAREWELL_BURST 32u
-/* Probes get lost in full rings and in networks. */
+/* Probes for each process that has ended: some get lost in full rings and in networks. */
 #define PROBES 3u
-#define PROBE_NS 100000000ull
+#define PROBE_NS 100000000ull /* from the first probe to the second; each gap doubles */
 
 /* Each port has its own rate of farewells, which frames of other ports do not use up. */
 static bool may_answer(struct sw *s, unsigned int to, uint64_t now)

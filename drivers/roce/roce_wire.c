@@ -40,7 +40,8 @@ int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind,
 
 	if (len < sizeof(a))
 		return bad_address(-EINVAL, why, why_len,
-				   "its address has %zu bytes, %zu are needed", len, sizeof(a));
+				   "the peer's address has %zu bytes, %zu are needed", len,
+				   sizeof(a));
 	memcpy(&a, addr, sizeof(a));
 	if (a.version != WEFT_ROCE_VERSION)
 		return bad_address(-EPROTONOSUPPORT, why, why_len,
@@ -51,7 +52,7 @@ int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind,
 	if (len != sizeof(a) || a.kind != kind || a.mtu < 1 || a.mtu > 5 || a.v1 > 1 ||
 	    seg < (kind == WEFT_ROCE_RC ? WEFT_ROCE_SEG_MIN : 128) || seg > WEFT_ROCE_SEG_MAX ||
 	    qpn >> 24 || (kind == WEFT_ROCE_UD) != (qpn != 0) || !gid_is_host(a.gid))
-		return bad_address(-EINVAL, why, why_len, "its address is damaged");
+		return bad_address(-EINVAL, why, why_len, "the peer's address is damaged");
 	return 0;
 }
 
@@ -62,8 +63,8 @@ int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_
 
 	if (len < sizeof(a))
 		return bad_address(-EINVAL, why, why_len,
-				   "its connection address has %zu bytes, %zu are needed", len,
-				   sizeof(a));
+				   "the peer's connection address has %zu bytes, %zu are needed",
+				   len, sizeof(a));
 	memcpy(&a, addr, sizeof(a));
 	if (a.version != WEFT_ROCE_VERSION)
 		return bad_address(-EPROTONOSUPPORT, why, why_len,
@@ -73,11 +74,12 @@ int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_
 	if (len != sizeof(a) || a.num_qps < 1 || a.num_qps > WEFT_ROCE_MAX_QPS || a.reads > 128 ||
 	    window < 1 || window > WEFT_ROCE_WINDOW_MAX || weft_get32(a.psn) >> 24 ||
 	    weft_get64(a.word_addr) % sizeof(struct weft_roce_word))
-		return bad_address(-EINVAL, why, why_len, "its connection address is damaged");
+		return bad_address(-EINVAL, why, why_len,
+				   "the peer's connection address is damaged");
 	for (i = 0; i < a.num_qps; i++)
 		if (weft_get32(a.qpn[i]) == 0 || weft_get32(a.qpn[i]) >> 24)
 			return bad_address(-EINVAL, why, why_len,
-					   "its connection address is damaged");
+					   "the peer's connection address is damaged");
 	return 0;
 }
 

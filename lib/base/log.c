@@ -376,7 +376,10 @@ static void init(void)
 	pthread_once(&once, init_once);
 }
 
-/* Count a lost line. Only the first one since the last flush is logged. */
+/*
+ * Count a line of the key log that is lost, for the reason @p rc. Only the first one since the last
+ * weft_keylog_flush() causes a warning in the log.
+ */
 static void lose(int rc)
 {
 	bool first;

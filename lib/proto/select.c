@@ -293,7 +293,9 @@ int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *ke
 		return -EHOSTUNREACH;
 	rc = proto->cost(m, key, lanes, cv);
 	if (rc == 0 && cv->min > cv->max) {
-		snprintf(cv->why, sizeof(cv->why), "its lanes are too small for any message");
+		snprintf(cv->why, sizeof(cv->why),
+			 "carries no size: the least, %zu bytes, exceeds the largest, %zu", cv->min,
+			 cv->max);
 		rc = -EHOSTUNREACH;
 	}
 	return rc;

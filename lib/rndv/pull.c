@@ -294,7 +294,10 @@ static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 	return send_pull(f, a->lane, a->offset, a->left);
 }
 
-/* Wait in the shortest of the queues of the ports that the @p held lanes use. */
+/*
+ * Queue the endpoint at the port with the fewest waiting endpoints.
+ * @param held  mask of the lanes that only their port limits: one of their ports is chosen
+ */
 static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 {
 	struct weft_rndv_port *best = NULL;

@@ -610,14 +610,14 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 
 /* The handshake's measurement of the path (engine/path_probe.c), in ns of the platform's clock. */
 struct raw_measure {
-	uint64_t begin;
+	uint64_t begin; /* of the measurement */
 	uint64_t until; /* initiator: live_clock at which the train ends */
 	uint64_t sent;  /* time of the last ping (initiator), or of the last answer (responder) */
 	uint64_t last;  /* time of arrival: of the newest acknowledgement, or frame, of the train */
 	uint64_t mark;  /* begin of the present stretch of the train */
-	uint64_t slow_mark;
+	uint64_t slow_mark;   /* arrival of a frame: those after it count while best is 0 */
 	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
-	uint16_t pings, same; /* pings sent; samples since one was more than 1/8 below the best */
+	uint16_t pings, same; /* pings sent; samples since the least round trip fell by over 1/8 */
 	uint16_t out, done;   /* frames of the train: sent; acknowledged or received */
 	uint16_t id;          /* responder: id of the last ping */
 };

@@ -70,10 +70,11 @@ struct weft_port_opts {
  * @param resource  port id ("0") or device name ("net_memif0", "0000:00:06.0")
  * @param opts      never NULL
  * @param[out] port freed by (*port)->ops->close()
- * @param[out] why  on error a sentence that names the port and the remedy
+ * @param[out] why  on error a sentence that names the port, and the remedy if one is known
  * @return 0; -ENODEV no such port, or it was removed; -EADDRINUSE another process has it; -EBUSY
  * every queue pair has a worker, or the port was lost while it was open; -EINVAL options that the
- * port, or its other workers, can't have; -ENOMEM; or the PMD's error
+ * port, or its other workers, can't have; -EMSGSIZE the MTU of its kernel interface is too large
+ * for AF_XDP; -ENOMEM; or the PMD's error
  */
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
@@ -97,8 +98,10 @@ struct weft_passing_limits {
  * Find a port's limits; it is not changed.
  *
  * @param mtu      the requested MTU in bytes; 0 = the port's own
- * @param[out] why on error a sentence that names the port and the remedy
- * @return 0; -EINVAL: the port does not carry the MTU; or the PMD's error
+ * @param[out] why on error a sentence that names the port, and the remedy if one is known
+ * @return 0; -EINVAL: the port does not carry the MTU, or its device arguments are invalid;
+ *   -ENODEV: its kernel interface is gone; -EMSGSIZE: the MTU of that interface is too large for
+ *   AF_XDP; or the PMD's error
  */
 int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits, char *why,
 		      size_t why_len);
@@ -109,8 +112,8 @@ int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *l
  * @param mtu   in bytes, from weft_passing_find() or as requested; never 0
  * @param ring  entries of each ring, if the port has as many
  * @param pool  stays the caller's; the port uses it until it is closed
- * @param[out] why on error a sentence that names the port and the remedy
- * @return 0; -EINVAL: the port does not carry the MTU; or the PMD's error
+ * @param[out] why on error a sentence that names the port, and the remedy if one is known
+ * @return as weft_passing_find()
  */
 int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mempool *pool,
 		      char *why, size_t why_len);
