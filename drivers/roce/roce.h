@@ -6,28 +6,17 @@
  * one port of a device for one worker, with a completion queue and a shared receive queue. A
  * *lane_ep* is a connection, and a *chan* is one of its queue pairs.
  *
- *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes;
- *	              registration, its keys and its cost; pools of registered buffers
- *	roce_async.c  events of the device; the threads for kernel calls that sleep (address
- *	              resolution)
- *	roce_iface.c  opening, attributes, progress, closing; events of the device become events of
- *	              lanes
+ *	roce_dev.c    devices, their GID tables, ports, routes; registrations; registered buffers
+ *	roce_async.c  events of the device; the threads for kernel calls that sleep
+ *	roce_iface.c  opening, attributes, progress, closing
  *	roce_qp.c     lane_eps and their queue pairs: create, connect
- *	roce_end.c    fail, close, destroy; flush; lanes that die while others live: suspicion,
- *	              stop, return of their messages
- *	roce_cq.c     completions; receive buffers, the receive path; owners that sleep until
- *	              something completes
+ *	roce_end.c    fail, close, destroy; flush; suspicion, stop, return of messages
+ *	roce_cq.c     completions; receive buffers, the receive path; owners that sleep
  *	roce_send.c   messages; remote reads, writes, atomics
- *
- *	roce_text.c   options of a lane; which entry of the GID table it uses; message texts:
- *	              completion errors, events
- *	roce_wire.c   validation of addresses and datagrams from peers; roce_wire.h has the
- *	              decisions about a queue pair: outstanding messages, places of the send
- *	              queue, suspicion, its end
- *
+ *	roce_text.c   options of a lane; the choice of its GID; message texts
+ *	roce_wire.c   validation of addresses and datagrams from peers
  *	ud.c          the control channel (ud.h): opening, progress, closing, datagrams
- *	ud_ep.c       its connections: which one a datagram belongs to; initiators prove that they
- *	              receive at their address
+ *	ud_ep.c       its connections
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H
@@ -45,7 +34,6 @@
 
 /* ------------------------------------------------------------------ counters */
 
-/* Field, name and help text of each counter. */
 #define ROCE_COUNTERS(X)                                                                          \
 	X(tx, "tx.messages", "Messages sent.")                                                    \
 	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                        \
@@ -100,7 +88,6 @@ enum roce_slot_kind {
 	ROCE_SLOT_AMO
 };
 
-/** One request on a send queue. */
 struct roce_slot {
 	struct roce_chan *chan;
 	struct weft_lane_comp *comp; /* completion of an operation on remote memory */
@@ -173,10 +160,7 @@ enum roce_lane_ep_state {
 	ROCE_DRAIN,   /* destroyed: it waits for completions of queue pairs in the error state */
 };
 
-/**
- * A flush waits until, on each queue pair, messages up to `sent` and requests up to `tail` are
- * complete.
- */
+/** A flush waits for messages up to `sent`, and requests up to `tail`, on each queue pair. */
 struct roce_flush {
 	STAILQ_ENTRY(roce_flush) link;
 	struct weft_lane_comp *comp;
@@ -199,7 +183,7 @@ struct roce_lane_ep {
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
-	/* copy of the iface's, for the thread that connects; when that changes, the lane_ep ends */
+	/* copy for the thread that connects; if the iface's index changes, the lane_ep ends */
 	uint8_t sgid_index;
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers that its queue pairs promise to the peer */
@@ -220,10 +204,8 @@ struct roce_qpns {
 	struct roce_chan *chan[4096];
 };
 
-/** Notifications by which a device wakes a sleeping owner (roce_cq.c). */
 struct roce_notify {
 	struct ibv_comp_channel *channel; /* NULL = none: nothing wakes the owner */
-	/* a notification of the next completion is requested */
 	bool requested;
 	uint64_t empties; /* the interface's `empties` when the notification was requested */
 };
@@ -238,8 +220,8 @@ struct roce_iface {
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* path MTU, as IBTA code */
 	bool failing;
-	bool gid_gone;         /* the address was removed: no new lanes until it returns */
-	bool reports_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
+	bool gid_gone; /* the address was removed: no new lanes until it returns */
+	bool reports_last_wqe;
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
 	uint64_t empties,
@@ -261,7 +243,6 @@ struct roce_iface {
 	uint32_t tx_room;
 	uint32_t tx_total;
 	uint32_t byes; /* queue pairs whose BYE may still be due: each has a place reserved */
-	/* receive buffers */
 	struct roce_pool rx_pool;
 	uint32_t rx_total; /* buffers at most */
 	uint32_t promised; /* sum of the queue pairs' windows, and one more (BYE) for each */
@@ -295,7 +276,6 @@ static inline struct roce_iface *roce_lane_ep_iface(const struct roce_lane_ep *l
 	return (struct roce_iface *)lane_ep->base.iface;
 }
 
-/** Names of device and peer, for message texts about the lane. */
 static inline struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep)
 {
 	return (struct weft_roce_names){.device = roce_lane_ep_iface(lane_ep)->dev->name,
@@ -327,7 +307,6 @@ static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_
 	return (left > kept && mine < (left - kept) / 2) || (mine < ROCE_SHARE_MIN && left > 0);
 }
 
-/** May the queue pair take one more place of the completion queue? */
 static inline bool roce_share_place(const struct roce_iface *r, const struct roce_chan *chan)
 {
 	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);
@@ -352,7 +331,6 @@ static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, 
 	return r->empty_at >= since + time;
 }
 
-/** May the protocol layer keep the buffer? */
 static inline bool roce_srq_may_keep(const struct roce_iface *r)
 {
 	/* If locked memory is short, the pool can't grow: it may have just the promised buffers. */
@@ -366,7 +344,6 @@ static inline uint8_t *roce_slot_mem(const struct roce_chan *chan, const struct 
 	       (size_t)(slot->at & (ROCE_SQ_DEPTH - 1)) * 8;
 }
 
-/** The ring that message number @p n has its place in. */
 static inline struct roce_buf *roce_ring_of(const struct roce_chan *chan, uint32_t n)
 {
 	return chan->rings[(n & chan->unacked_mask) / ROCE_RING_PLACES];

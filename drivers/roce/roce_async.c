@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of a device, and the threads of a device for calls that sleep. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +13,8 @@
 /* ------------------------------------------------------------------ events */
 
 /*
- * Asynchronous events of the device: ports that go down, queue pairs that fail, addresses that are
- * removed. Workers share a device. The first worker that polls reads all events and gives each
- * iface a copy of those that may concern it.
+ * Workers share a device. The first worker that polls reads all events and gives each iface a copy
+ * of those that may concern it.
  */
 
 void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port)
@@ -54,7 +52,6 @@ static bool is_port_event(enum ibv_event_type type)
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-/* Queue a copy of @p event for each iface that it may concern. */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {
 	struct roce_watch *w;
@@ -160,12 +157,11 @@ void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64
 /* ------------------------------------------------------------------ the threads of a device */
 
 /*
- * Threads for kernel calls that sleep. Connecting a queue pair, or creating an address handle,
- * resolves the peer's Ethernet address in the kernel. The caller sleeps until the peer has
- * responded, or for a second and more. A worker must not sleep, so each device has threads for such
- * calls, as many as are needed, up to ROCE_THREADS: so dead hosts do not delay live ones. One host
- * occupies at most ROCE_THREADS_HOST of them, however many lanes it has. A job that has not begun
- * can be cancelled; otherwise its owner must wait for its end.
+ * Connecting a queue pair, or creating an address handle, resolves the peer's Ethernet address in
+ * the kernel. The caller sleeps until the peer has responded, or for a second and more. A worker
+ * must not sleep, so each device has threads for such calls, as many as are needed, up to
+ * ROCE_THREADS. One host occupies at most ROCE_THREADS_HOST of them, so dead hosts do not delay
+ * live ones.
  */
 
 static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
@@ -182,9 +178,8 @@ static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
 }
 
 /*
- * Dequeue the next job that may run, and put it at *@place; or return NULL. A job that had to wait
- * becomes runnable when a thread has finished a job of the same host. That thread calls this
- * function next, so no other thread needs a wake-up.
+ * A job that had to wait becomes runnable when a thread has finished a job of the same host. That
+ * thread calls this function next, so no other thread needs a wake-up.
  */
 static struct roce_job *next_job(struct roce_dev *dev, const struct roce_job ***place)
 {

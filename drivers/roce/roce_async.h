@@ -20,10 +20,8 @@ void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int
 void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
 /** Read the device's events and queue them for the ifaces that they may concern. Never waits. */
 void roce_watch_poll(struct roce_dev *dev);
-/** Next event of @p watch. @return false = none */
 bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);
 
-/** Is the event an error of one queue pair? */
 bool roce_is_qp_event(enum ibv_event_type type);
 
 /** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions; receive buffers and the receive path; owners that sleep until one completes. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,8 +15,8 @@
 /* ------------------------------------------------------------------ the shared receive queue */
 
 /*
- * The shared receive queue. The posted buffers are at least the sum of the windows promised to all
- * peers (roce_wire.h), but for the buffers of the current poll, for which there is a margin.
+ * The posted buffers are at least the sum of the windows promised to all peers (roce_wire.h), but
+ * for the buffers of the current poll, for which there is a margin.
  */
 
 #define DEFAULT_BUFS 16384 /* buffers at most, if not configured; allocated as peers connect */
@@ -64,7 +63,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	return 0;
 }
 
-/* Post @p n buffers of the pool, n <= ROCE_POLL. @return the number posted */
+/* @param n  at most ROCE_POLL. @return the number posted */
 static uint32_t post_buffers(struct roce_iface *r, uint32_t n)
 {
 	struct ibv_recv_wr wr[ROCE_POLL], *bad = NULL;
@@ -141,9 +140,8 @@ void roce_release(struct weft_lane_iface *base, void *desc)
 /* ------------------------------------------------------------------ receiving */
 
 /*
- * The receive path. Immediate data is validated here before it is used. The hardware has already
- * acknowledged a message that violates the protocol, so the peer will not retransmit it. Such a
- * message is dropped and counted, and its lane ends.
+ * The hardware has already acknowledged a message that violates the protocol, so the peer will not
+ * retransmit it. Such a message is dropped and counted, and its lane ends.
  */
 
 /* Delay in ns after which a count is written by itself, if no message has carried it. */
@@ -293,7 +291,6 @@ static void control_message(struct roce_chan *chan, uint32_t imm)
 	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
 }
 
-/* @return true when the message may be delivered */
 static bool may_deliver(struct roce_iface *r, struct roce_chan *chan, const struct ibv_wc *wc,
 			uint32_t *imm)
 {
@@ -320,10 +317,7 @@ static bool may_deliver(struct roce_iface *r, struct roce_chan *chan, const stru
 	return true;
 }
 
-/*
- * BYE on a lane that has ended: both ends close at the same time, or the lane ended while it was
- * connecting and its own BYE is still due.
- */
+/* Both ends close at the same time, or the lane ended while connecting and its BYE is due. */
 static bool bye_crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
 	uint32_t imm = ntohl(wc->imm_data);
@@ -383,7 +377,7 @@ static void message_recv(struct roce_iface *r, const struct ibv_wc *wc, struct r
 
 /* ------------------------------------------------------------------ completions */
 
-/* One request has completed. Its slot is already free, so that callbacks may send. */
+/* The slot is already free, so that callbacks may send. */
 static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)
 {
 	switch (slot->kind) {
@@ -409,9 +403,8 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 }
 
 /*
- * The oldest @p n requests have completed: note how long the device took. A worker that polls
- * rarely sees completions late. It is certain only that the requests were outstanding at the last
- * poll that left the completion queue empty.
+ * A worker that polls rarely sees completions late. It is certain only that the requests were
+ * outstanding at the last poll that left the completion queue empty.
  */
 static void note_answer(struct roce_chan *chan, uint32_t n)
 {
@@ -450,7 +443,7 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 	struct roce_slot slot;
 
 	if ((int32_t)(chan->sq.tail - from) < 0)
-		return; /* the device still has requests before it */
+		return;
 	chan->sq.posted = chan->sq.head;
 	while (chan->sq.tail != chan->sq.head) {
 		slot = chan->slots[chan->sq.tail & (ROCE_SQ_DEPTH - 1)];
@@ -462,9 +455,8 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 }
 
 /*
- * One past the newest message that is complete. On a lane that has ended no more counts of the peer
- * arrive, so completions of the device decide. Messages of a stopped lane wait for the peer's state
- * (roce_ep_reap()).
+ * On a lane that has ended no more counts of the peer arrive, so completions of the device decide.
+ * Messages of a stopped lane wait for the peer's state (roce_ep_reap()).
  */
 static inline uint32_t over_until(const struct roce_chan *chan)
 {

@@ -18,8 +18,6 @@ void roce_chan_done(struct roce_chan *chan);
  */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 
-/* Receive buffers and the receive path. */
-
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
 /** Post buffers until all promised windows are covered, as far as memory allows. */
 void roce_srq_fill(struct roce_iface *r);
@@ -30,15 +28,12 @@ void roce_srq_fill(struct roce_iface *r);
 int roce_srq_cover(struct roce_iface *r);
 void roce_release(struct weft_lane_iface *iface, void *desc);
 
-/** Send counts of processed messages to peers, where they are due. */
 void roce_acks_send(struct roce_iface *r);
-/** Read the counts that peers have written (struct weft_roce_word). @return number of new counts */
+/** @return number of new counts */
 unsigned int roce_words_read(struct roce_iface *r);
 struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
 void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
-
-/* An owner sleeps by these functions, also that of the control channel (ud.c). */
 
 /** ns at most until a sleeping owner checks peers' counts, and connections that begin or end */
 #define ROCE_LOOK_MAX_NS 1000000u
@@ -48,7 +43,7 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 #define ROCE_POLLS_YIELD 64u
 
 void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
-/** Call it after the completion queue is destroyed. */
+/** The completion queue must have been destroyed. */
 void roce_notify_close(struct roce_notify *n);
 /** @return the descriptor that is readable after a notification; -ENOTSUP: there is no channel */
 int roce_notify_fd(const struct roce_notify *n);
@@ -57,10 +52,8 @@ int roce_notify_fd(const struct roce_notify *n);
  * @return 0, or -EBUSY: poll the queue once more
  */
 int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties);
-/** Take the notifications that have arrived. */
 void roce_notify_taken(struct roce_notify *n);
 
-/** Lower @p due to @p ns after @p now, if it is later. */
 static inline void roce_due_within(uint64_t now, uint64_t *due, uint64_t ns)
 {
 	if (now + ns < *due)

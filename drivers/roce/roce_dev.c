@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs devices, their registrations, ports and addresses, and routes from these to peers. */
 
 #include "roce_dev.h"
 
@@ -25,11 +24,6 @@
 #include "roce_wire.h"
 
 /* ------------------------------------------------------------------ registrations and buffers */
-
-/*
- * The device addresses a registration by an IOVA that begins at the offset of the first byte within
- * its 2 MiB of virtual memory (roce_iova()). So a peer learns no more than this offset.
- */
 
 static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 {
@@ -119,7 +113,7 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Register @p len bytes, whose pages exist, several times. @return least time in s, or -1 */
+/* The pages of the memory exist. @return least time of several attempts in s, or -1 */
 static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 {
 	struct weft_mem_lane m;
@@ -138,7 +132,6 @@ static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 	return best;
 }
 
-/* Register and deregister some memory, and fill dev->reg_cost and reg_growth. */
 static void measure_registration(struct roce_dev *dev)
 {
 	const size_t small = 4096, large = 1 << 20;
@@ -258,12 +251,6 @@ bool roce_pool_more(struct roce_pool *pool)
 
 /* ------------------------------------------------------------------ devices */
 
-/*
- * Verbs devices. Each is opened once per process, and all workers share its protection domain, so
- * that memory is registered once. The first worker that polls reads the device's asynchronous
- * events and hands them to the ifaces that they may concern.
- */
-
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, roce_dev) devices = LIST_HEAD_INITIALIZER(devices);
 
@@ -375,7 +362,6 @@ static struct roce_dev *make_dev(const char *name, int *err, char *why, size_t w
 	return NULL;
 }
 
-/* Open a device or take another reference. @return NULL with @p why filled and *err set */
 static struct roce_dev *dev_get(const char *name, int *err, char *why, size_t why_len)
 {
 	struct roce_dev *dev;
@@ -472,7 +458,6 @@ int roce_dev_list(weft_lane_resource_cb add, void *arg)
 
 /* ------------------------------------------------------------------ attributes of a port */
 
-/* Fill @p table with the GID entries of a port that are in use. @return their number */
 static int dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max)
 {
 	struct ibv_gid_entry entry;
@@ -519,7 +504,7 @@ bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce
 	return false;
 }
 
-/* Find the network device of a GID entry. @p name is "" if it is in another network namespace. */
+/* @p name is "" if the entry's network device is in another network namespace. */
 static void dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64])
 {
 	struct ibv_gid_entry entry;
@@ -642,7 +627,7 @@ static int same_network(const char *netdev, const uint8_t own[16], const uint8_t
 	return rc;
 }
 
-/* Can @p netdev reach @p peer? @return 0, also if unknown, or a negative error with @p why */
+/* @return 0, also if unknown, or a negative error with @p why */
 static int route_check(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
 		       size_t why_len)
 {
@@ -666,8 +651,6 @@ static int route_check(const char *netdev, const uint8_t own[16], const uint8_t 
 }
 
 /* ------------------------------------------------------------------ ports */
-
-/* Both drivers, roce and roce_ud, use these functions. */
 
 static uint8_t mtu_code(unsigned int bytes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_dev.h
- * Devices of the process: their ports, GIDs and addresses, and routes; registrations, and pools of
- * registered buffers. Events and threads of devices are in roce_async.h.
+ * Devices of the process, their ports, GIDs and routes; registrations, and registered buffers.
  */
 #ifndef WEFT_ROCE_DEV_H
 #define WEFT_ROCE_DEV_H
@@ -41,7 +40,7 @@ struct roce_job {
 	void (*run)(struct roce_job *job); /* one of the device's threads calls it */
 	int err;                           /* positive errno, written before done */
 	bool waits;                        /* not begun; protected by the device's lock */
-	uint8_t host[16];                  /* GID of the host that it waits for; all 0 = none */
+	uint8_t host[16];                  /* GID of the host that run() waits for; all 0 = none */
 	atomic_bool done;
 };
 
@@ -64,22 +63,20 @@ struct roce_dev {
 	unsigned int num_threads;
 	pthread_cond_t wake;
 	STAILQ_HEAD(, roce_job) jobs;
-	const struct roce_job *running[ROCE_THREADS]; /* jobs that threads execute, and NULLs */
-	unsigned int jobs_open;                       /* number of jobs that wait or run */
+	const struct roce_job *running[ROCE_THREADS];
+	unsigned int jobs_open;
 	bool threads_end;
 };
 
 void roce_dev_put(struct roce_dev *dev);
 
 /**
- * Call @p add for each port of each device, "rxe0" or "mlx5_0:2", also for those that cannot be
- * used, with the reason. @return 0 or the error of @p add
+ * Call @p add for each port, with a reason if it cannot be used. @return 0 or the error of @p add
  */
 int roce_dev_list(weft_lane_resource_cb add, void *arg);
 
 /** Find the present index of this GID and type: @p gid->index. @return false = not in the table */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
-/** Write a phrase for messages about an address that was removed. */
 void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 /** Identity of the hardware: PCI address, or the device's name. */
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
@@ -88,7 +85,6 @@ double roce_port_rate(const struct ibv_port_attr *port);
 /** bytes/s of the port, by a query of the device; 0 = the device does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 
-/** The state of a port, as events of the device report it. */
 struct roce_port_watch {
 	bool up;
 	uint64_t down_since; /* ns: time of the last PORT_ERR; 0 = there was none */
@@ -97,7 +93,6 @@ struct roce_port_watch {
 #define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log has the reason)"
 #define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log has the reason)"
 
-/** Properties that both kinds of iface share: device, port, GID, path MTU. */
 struct roce_port_info {
 	struct roce_dev *dev;
 	unsigned int port;
@@ -141,7 +136,6 @@ static inline uint64_t roce_iova(const void *p)
 	return (uintptr_t)p & ((2u << 20) - 1);
 }
 
-/** The device's address of @p p, which is inside the registration. */
 static inline uint64_t roce_mem_iova(const struct weft_mem_lane *mem, const void *p)
 {
 	return (uintptr_t)p - mem->start + mem->iova;
@@ -154,7 +148,6 @@ static inline bool roce_mem_holds(const struct weft_mem_lane *mem, const void *p
 	return at >= mem->start && n <= mem->length && at - mem->start <= mem->length - n;
 }
 
-/** Keys contain the remote key and the device's address of the first byte. */
 static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 {
 	return mem->mr->rkey | mem->iova << 32;
@@ -169,7 +162,6 @@ int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, uns
 void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/** A buffer of a pool of registered memory. */
 struct roce_buf {
 	struct roce_buf *next;
 	uint32_t lkey;
@@ -191,8 +183,8 @@ void roce_pool_fini(struct roce_pool *pool);
 /** Make sure that @p n buffers are free, if the limit allows. @return 0 or a negative error */
 int roce_pool_reserve(struct roce_pool *pool, size_t n);
 /**
- * Grow, because no buffer is free. After a failure, skip most attempts, because each of them is a
- * system call. @return true = a buffer is free
+ * After a failure to grow, most attempts are skipped, because each is a system call.
+ * @return true = a buffer is free
  */
 bool roce_pool_more(struct roce_pool *pool);
 

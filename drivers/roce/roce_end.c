@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of lanes: by failure, by BYE, by their owner; and flushes. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,18 +14,9 @@
 
 /* ------------------------------------------------------------------ termination */
 
-/*
- * Termination of lane_eps: by a failure, by BYE of the peer, or because their owner destroys them.
- * Flushes end before their lane_ep or with it. roce_qp.c has the states.
- */
-
-/*
- * ns after the error state until all receives are back, for a device that has never reported
- * QP_LAST_WQE_REACHED (rdma_rxe, Linux 6.1)
- */
+/* ns after the error state, if QP_LAST_WQE_REACHED was never reported (rdma_rxe, Linux 6.1) */
 #define DRAIN_NS 10000000
 
-/* Put the queue pairs into the error state. @return 0 or the first error */
 static int lane_ep_to_error(struct roce_lane_ep *lane_ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -41,7 +31,7 @@ static int lane_ep_to_error(struct roce_lane_ep *lane_ep)
 	return rc;
 }
 
-/* Send BYE, the last message: nothing else is sent from here on. */
+/* BYE is the last message. */
 static void send_bye(struct roce_lane_ep *lane_ep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -51,10 +41,7 @@ static void send_bye(struct roce_lane_ep *lane_ep)
 	lane_ep->close.begin = r->now;
 	lane_ep->close.give_up = r->now + r->give_up_ns;
 	for (i = 0; i < lane_ep->num_qps; i++) {
-		/*
-		 * If messages were sent to the peer, the close may last until the device gives up,
-		 * also when nothing was ever received.
-		 */
+		/* If messages were sent, the close may last until the device gives up. */
 		lane_ep->close.received = lane_ep->close.received || lane_ep->chans[i]->received ||
 					  lane_ep->chans[i]->credit.sent != 0;
 		roce_chan_ring(lane_ep->chans[i]);
@@ -97,7 +84,6 @@ bool roce_lane_ep_close(struct roce_lane_ep *lane_ep)
 	return true;
 }
 
-/* Remove the oldest flush that waits. @return its completion, or NULL */
 static struct weft_lane_comp *flush_take(struct roce_lane_ep *lane_ep)
 {
 	struct roce_flush *f = STAILQ_FIRST(&lane_ep->flushes);
@@ -111,7 +97,6 @@ static struct weft_lane_comp *flush_take(struct roce_lane_ep *lane_ep)
 	return comp;
 }
 
-/* Has the peer processed all messages before the flush, and are all requests before it complete? */
 static bool flush_delivered(const struct roce_lane_ep *lane_ep, const struct roce_flush *f)
 {
 	unsigned int i;
@@ -182,11 +167,7 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 	roce_lane_ep_lost(lane_ep, weft_roce_wc_error(status), text);
 }
 
-/*
- * BYE of a peer that receives messages and closes at once may arrive, over another queue pair,
- * before its counts are read. Read the counts, so that messages that the peer has processed do not
- * fail.
- */
+/* BYE may overtake the peer's counts: messages that the peer has processed must not fail. */
 static void read_last_words(struct roce_lane_ep *lane_ep)
 {
 	unsigned int i;
@@ -225,11 +206,7 @@ static void lane_abandon(struct roce_lane_ep *lane_ep)
 	}
 }
 
-/*
- * Have all receives of its queue pairs been taken from the completion queue, or is it too late to
- * wait for more? Destroying a queue pair silently removes its completions (on mlx5), and their
- * buffers would leak.
- */
+/* Destroying a queue pair removes its completions (on mlx5), and their buffers would leak. */
 static bool receives_are_back(const struct roce_lane_ep *lane_ep)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -333,9 +310,6 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 /* ------------------------------------------------------------------ failover */
 
 /*
- * Lanes that die while their endpoint has others: they are suspected, stopped, and return the
- * messages that the peer has not processed (doc/raw-lanes.md).
- *
  * The state of receiving is a count for each queue pair, since each delivers in order. The queue
  * pairs of a stopped lane are in the error state before this state is sent to the peer. So messages
  * that are still in the completion queue are dropped, and the peer sends them over another lane.
@@ -383,7 +357,6 @@ static uint64_t bytes_under_way(const struct roce_lane_ep *lane_ep)
 	return bytes;
 }
 
-/* Has a queue pair with outstanding requests had no completion for longer than the lane's limit? */
 static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -595,7 +568,7 @@ static void give_free(struct give *g)
 	}
 }
 
-/* Allocate all memory before the first message is returned. */
+/* All memory is allocated first: once a message is returned, nothing may fail. */
 static int prepare_returns(struct roce_lane_ep *lane_ep, struct give *g)
 {
 	unsigned int i;
@@ -659,7 +632,6 @@ static void give_message(struct roce_chan *chan, uint32_t n, struct give *g)
 	g->cb(g->arg, u->id, msg, u->bytes, comp);
 }
 
-/* @return false: the peer's state is impossible */
 static bool take_counts(struct roce_lane_ep *lane_ep, const struct weft_roce_rx_state *state,
 			size_t length)
 {
@@ -745,10 +717,7 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 		lane_ep->state = ROCE_BYE;
 	if (was == ROCE_STOPPED)
 		stopped_destroy(lane_ep);
-	/*
-	 * End messages that wait only for the peer's count; the others end when the device has
-	 * completed them, and no longer uses the memory.
-	 */
+	/* Messages that the device has not completed end later: it still uses their memory. */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		roce_chan_done(lane_ep->chans[i]);
 	/* Requests that the device refused get no completion, so they end here. */

@@ -15,7 +15,6 @@ int roce_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		 weft_lane_reap_cb cb, void *arg);
 /** Fail the lane with @p status, unless its owner has other lanes and stops this one. */
 void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text);
-/** Check whether the lane seems dead, and report #WEFT_LANE_EV_SUSPECT if so. */
 void roce_suspect_look(struct roce_lane_ep *lane_ep);
 
 #define ROCE_PARKED 1

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver `roce`: reliable connections (RC queue pairs) over a port of a verbs device. */
 
 #include <errno.h>
 #include <sched.h>
@@ -26,14 +25,9 @@
 
 /* ------------------------------------------------------------------ effect of events on lanes */
 
-/*
- * Events of the device are read every few milliseconds, together with other rare work: keepalive,
- * ports that stay down, devices that do not complete their requests.
- */
+#define SLOW_NS 5000000 /* ns between two runs of roce_slow() */
 
-#define SLOW_NS 5000000 /* ns between two rounds of this work */
-
-/* Fail or stop all lanes. Callbacks may destroy lane_eps, so each round begins at the head. */
+/* Callbacks may destroy lane_eps, so each round begins at the head. */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
 	struct roce_lane_ep *lane_ep;
@@ -163,10 +157,7 @@ static void check_lane_eps(struct roce_iface *r)
 			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_count_send(chan);
-			/*
-			 * Abandoning requests may run callbacks that destroy the lane_ep, so other
-			 * work on it waits for the next check.
-			 */
+			/* A callback may destroy the lane_ep: the next check goes on. */
 			if ((lane_ep->state == ROCE_FAILED || lane_ep->state == ROCE_STOPPED) &&
 			    !lane_ep->closing && !lane_ep->connecting && !idle &&
 			    roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS)) {
@@ -362,7 +353,7 @@ static void roce_close(struct weft_lane_iface *base)
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
-		/* The time starts when no lane_ep connects: the kernel limits the time of that. */
+		/* The time starts when no lane_ep connects: the kernel limits the connecting. */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
 		/* On a core with busy processes each yield costs their time slices. */
@@ -410,8 +401,8 @@ static const struct weft_lane_ops roce_ops = {
 /* ------------------------------------------------------------------ open */
 
 /*
- * Find the device's limit of inline data by creating queue pairs, as no attribute has it. @return
- * bytes, one of sizes[]; -1: the device can create no reliable queue pair
+ * No attribute has the device's limit of inline data, so create queue pairs.
+ * @return bytes, one of sizes[]; -1: the device can create no reliable queue pair
  */
 static int probe_inline(struct roce_iface *r)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lane endpoints and their queue pairs: created and connected. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +15,10 @@
 /* ------------------------------------------------------------------ queue pairs */
 
 /*
- * Lane endpoints and their queue pairs are created and connected here, and end in roce_end.c. The
- * states of a lane_ep:
+ * The states of a lane_ep:
  *
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED, STOPPED
- *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed
+ *	   └───────────── ep_destroy() ────────┴──> BYE, if due ──> DRAIN ──> freed
  *
  * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes. BYE: BYE was sent,
  * and the close has not finished. DRAIN: outstanding requests complete with errors.
@@ -41,7 +39,6 @@
 
 /* ------------------------------------------------------------------ create */
 
-/* @p device: the device's limit of outstanding reads and atomics. @return the limit used here */
 static unsigned int reads_max(int device)
 {
 	return device < 0 ? 0 : device < READS_MAX ? (unsigned int)device : READS_MAX;
@@ -253,10 +250,7 @@ void roce_ep_get_address(struct weft_lane_ep *base, void *buf)
 
 /* ------------------------------------------------------------------ connecting */
 
-/*
- * Connect a lane_ep to that of the peer. The calls into the kernel run in a thread of the device,
- * and the worker polls for their end.
- */
+/* Calls into the kernel run in a thread of the device; the worker polls for their end. */
 
 static int to_rtr(struct roce_lane_ep *lane_ep, unsigned int i)
 {
@@ -318,7 +312,6 @@ static void connect_job(struct roce_job *job)
 	job->err = err < 0 ? -err : err;
 }
 
-/* Destroy queue pairs for which the peer has none. */
 static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -332,15 +325,14 @@ static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 	}
 }
 
-/* Set up one queue pair from the address of the peer's lane_ep. */
 static int connect_qp(struct roce_lane_ep *lane_ep, unsigned int i,
 		      const struct weft_roce_ep_addr *e)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = lane_ep->chans[i];
 	/*
-	 * A message keeps its place until the peer has processed it and the device has completed
-	 * it. These are at most as many as the window, or as ROCE_SQ_DEPTH if that is larger.
+	 * Messages keep their places until the peer has processed and the device has completed
+	 * them: at most as many as the window, or as ROCE_SQ_DEPTH if that is larger.
 	 */
 	uint32_t places = ROCE_RING_PLACES, k;
 

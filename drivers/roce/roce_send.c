@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages, and operations on remote memory. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,10 +10,10 @@
 /* ------------------------------------------------------------------ messages */
 
 /*
- * The send path. Short messages are copied into their place, and sent inline if the device can do
- * so. Others are packed into a registered buffer. Zero-copy messages have their header in the
- * place, and their payload stays in the user's memory. All of these bytes are kept until the peer
- * has processed the message and the device has completed it.
+ * Short messages are copied into their place, and sent inline if the device can do so. Others are
+ * packed into a registered buffer. Zero-copy messages have their header in the place, and their
+ * payload stays in the user's memory. All of these bytes are kept until the peer has processed the
+ * message and the device has completed it.
  */
 
 /* Places reserved for BYE and for one count. */
@@ -35,7 +34,6 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 			  (uint32_t)(pool->max - pool->in_use));
 }
 
-/* Choose a queue pair for a message; @p spread: begin with another one each time. */
 static struct roce_chan *pick_chan(struct roce_lane_ep *lane_ep, bool spread)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -66,10 +64,7 @@ static int not_up(const struct roce_lane_ep *lane_ep)
 	return lane_ep->status ? lane_ep->status : -EAGAIN;
 }
 
-/*
- * Take a place for a request of @p kind. The caller has checked that there is one. @return its work
- * request, of which the caller sets opcode, immediate data, remote address and scatter entries
- */
+/* The caller has checked that there is a place, and fills in the rest of the work request. */
 static struct ibv_send_wr *chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
 				    struct roce_slot **out)
 {
@@ -95,7 +90,6 @@ static struct ibv_send_wr *chan_add(struct roce_chan *chan, enum roce_slot_kind 
 	return wr;
 }
 
-/* The request is filled in: post it now or with the batch. */
 static void chan_commit(struct roce_chan *chan)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
@@ -139,7 +133,6 @@ void roce_chan_ring(struct roce_chan *chan)
 	chan->sq.posted = chan->sq.head;
 }
 
-/* The entry that keeps the next message until the peer has processed it. */
 static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t am_id)
 {
 	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
@@ -148,7 +141,6 @@ static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t 
 	return u;
 }
 
-/* The work request is filled in: count the message, and post it now or with the batch. */
 static void message_sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
 			 size_t bytes)
 {
@@ -242,7 +234,6 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	return n;
 }
 
-/* Fill scatter entries from @p iov, which must be in @p mem. @return total bytes or an error */
 static ssize_t sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
 			const struct weft_mem_lane *mem)
 {
@@ -390,13 +381,12 @@ void roce_tx_flush(struct weft_lane_iface *base)
 /* ------------------------------------------------------------------ remote memory */
 
 /*
- * Remote memory. One call is one request: the limits of a device are attributes of the iface
- * (max_get, max_put, max_rma_iov), and the protocol layer splits accordingly. The hardware of both
- * ends limits outstanding reads and atomics of a queue pair. A further read would block the
- * messages after it, so it is refused with -EAGAIN.
+ * One call is one request: the limits of a device are attributes of the iface (max_get, max_put,
+ * max_rma_iov), and the protocol layer splits accordingly. The hardware of both ends limits
+ * outstanding reads and atomics of a queue pair. A further read would block the messages after it,
+ * so it is refused with -EAGAIN.
  */
 
-/* Choose a queue pair for a request, which with @p read needs a read resource. */
 static struct roce_chan *pick_rma_chan(struct roce_lane_ep *lane_ep, bool read)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);

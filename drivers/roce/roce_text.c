@@ -41,7 +41,6 @@ static enum rank rank_of(const struct weft_roce_gid *g)
 	return g->gid[0] == 0xfe && (g->gid[1] & 0xc0) == 0x80 ? V2_IPV6_LOCAL : V2_IPV6;
 }
 
-/* The @p n-th entry in a list that begins with the best ones. */
 static const struct weft_roce_gid *nth_best(const struct weft_roce_gid *table, int num, int n)
 {
 	int rank, i;
@@ -305,7 +304,6 @@ uint64_t weft_roce_give_up_ns(const struct weft_roce_opts *opts)
 
 /* ------------------------------------------------------------------ error messages */
 
-/* Error and message text for the status of a completion; hint: what the user should check. */
 static const struct {
 	int error;
 	const char *what, *hint;

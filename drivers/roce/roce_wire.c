@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validation of addresses and datagrams from peers. */
 
 #include <arpa/inet.h>
 #include <errno.h>

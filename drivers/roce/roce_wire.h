@@ -2,8 +2,7 @@
 /**
  * @file roce_wire.h
  * The wire format of RoCE lanes, except the protocol layer's messages, and its validation; and
- * decisions about a queue pair: its credit, the places of its send queue, when its device is
- * suspected, when it may end. core/wire.def has the structures: little-endian, packed. Pure: no
+ * decisions about a queue pair. core/wire.def has the structures: little-endian, packed. Pure: no
  * verbs calls.
  *
  * A message is one SEND with immediate data, which is its header:
@@ -58,7 +57,6 @@ static inline struct weft_roce_word weft_roce_word(uint32_t processed)
 	return (struct weft_roce_word){weft_put32(processed), weft_put32(~processed)};
 }
 
-/** @return true when the word is consistent */
 static inline bool weft_roce_word_read(const volatile struct weft_roce_word *word,
 				       uint32_t *processed)
 {
@@ -75,7 +73,6 @@ static inline bool weft_roce_word_read(const volatile struct weft_roce_word *wor
 #define WEFT_ROCE_SEG_MAX 65536
 
 /**
- * Validate an iface's address from a peer.
  * @param why  gets a sentence after an error; may be NULL
  * @return 0, -EINVAL, or -EPROTONOSUPPORT for another version
  */
@@ -100,12 +97,11 @@ static inline bool weft_roce_gid_is_ipv4(const uint8_t gid[16])
 
 /* ------------------------------------------------------------------ wire-up over UD */
 
-#define WEFT_ROCE_UD_MAGIC 0x5557 /* "WU" */
-#define WEFT_ROCE_UD_BYE 0xff     /* the sender has closed this connection */
-#define WEFT_ROCE_UD_RETRY 0xfe   /* send the last datagram again, with this cookie */
-#define WEFT_ROCE_GRH 40          /**< bytes before every datagram in its receive buffer */
+#define WEFT_ROCE_UD_MAGIC 0x5557
+#define WEFT_ROCE_UD_BYE 0xff   /* the sender has closed this connection */
+#define WEFT_ROCE_UD_RETRY 0xfe /* send the last datagram again, with this cookie */
+#define WEFT_ROCE_GRH 40        /**< bytes before every datagram in its receive buffer */
 
-/** A validated datagram. */
 struct weft_roce_ud_packet {
 	uint8_t gid[16]; /**< its source, from the IP header */
 	uint8_t am_id, mtu;
@@ -115,23 +111,16 @@ struct weft_roce_ud_packet {
 	size_t length;
 };
 
-/**
- * Validate a received datagram: @p buf is the receive buffer, network header included, @p len the
- * completion's byte count.
- * @return 0 or -EBADMSG
- */
+/** @p buf begins with the network header; @p len is the completion's. @return 0 or -EBADMSG */
 int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packet *out);
 
 /* ------------------------------------------------------------------ credit */
 
 /*
- * The credit of a queue pair: the number of outstanding messages, and which of them the peer has
- * processed.
- *
  * Every message takes one buffer of the receiver's shared queue. The receiver promises each queue
- * pair a *window* of buffers, and posts at least the sum of all windows. A sender has at most
- * a window of messages that the receiver has not reported as processed. So the shared queue is
- * never empty, and the hardware never delays a sender ("receiver not ready").
+ * pair a *window* of buffers, and posts at least the sum of all windows. A sender has at most a
+ * window of messages that the receiver has not reported as processed. So the shared queue is never
+ * empty, and the hardware never delays a sender ("receiver not ready").
  *
  * "Processed" is "acknowledged" in the contract of lanes: the acknowledgement of the hardware means
  * only that the data are in the peer's memory.
@@ -190,7 +179,6 @@ static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *
 	return WEFT_ROCE_ACK_NEW;
 }
 
-/** Is a report to the peer due, so that the peer does not run out of credit? */
 static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
 {
 	return c->processed - c->reported >= (c->own_window + 3) / 4;
@@ -227,21 +215,18 @@ static inline uint32_t weft_roce_left(uint32_t total, uint32_t promised, uint32_
 /* ------------------------------------------------------------------ the send queue */
 
 /*
- * The places of a send queue: when its doorbell is rung, and which requests are signaled.
- *
- * Requests are collected and posted to the device in batches, because each post costs a doorbell
- * (or, with a software device, a system call). The first request on an idle queue is posted at
- * once; the others wait until the batch is full or the worker's progress call ends. The last
- * request of a batch is signaled, and its completion completes all before it. So every request is
- * covered by a completion, and a stream of messages costs one completion per batch. Reads, writes
- * and atomics have a completion callback of their own, so each of them is signaled.
+ * Requests are posted in batches, because each post costs a doorbell (or, with a software device, a
+ * system call). The first request on an idle queue is posted at once; the others wait until the
+ * batch is full or the worker's progress call ends. The last request of a batch is signaled, and
+ * its completion completes all before it: a stream of messages costs one completion per batch.
+ * Reads, writes and atomics have a completion callback of their own, so each of them is signaled.
  */
 
 #define WEFT_ROCE_BATCH 16 /**< requests per doorbell at most */
 
 struct weft_roce_sq {
-	uint32_t depth;  /**< places; a power of 2 */
-	uint32_t head;   /**< number of the next request */
+	uint32_t depth; /**< places; a power of 2 */
+	uint32_t head;
 	uint32_t posted; /**< requests handed to the device; head - posted more are collected */
 	uint32_t tail;   /**< number of the first request that is not complete */
 };
@@ -269,16 +254,16 @@ static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint
 /* ------------------------------------------------------------------ silence of a device */
 
 /*
- * The longest time without a completion, while requests are outstanding, after which the lane of a
- * device is suspected.
+ * The longest time without a completion, while requests are outstanding, after which the lane is
+ * suspected.
  *
- * A device completes requests within microseconds. But a slow lane takes long for many bytes, and a
- * lost packet is retransmitted only after the device's own timeout. So the limit follows
- * measurements of the lane, as a retransmission timeout does. It is the sum of twice the longest
- * wait for a completion and four times the time of the outstanding requests at the slowest rate.
- * Both are of the last 10 to 20 seconds in which the lane worked. The limit is at least
- * WEFT_ROCE_SILENCE_MIN_NS and at most WEFT_ROCE_SILENCE_MAX_NS. While there are too few
- * measurements it is WEFT_ROCE_SILENCE_NEW_NS, or the maximum if the sum is larger than that.
+ * A slow lane takes long for many bytes, and a lost packet is retransmitted only after the device's
+ * own timeout. So the limit follows measurements of the lane, as a retransmission timeout does. It
+ * is the sum of twice the longest wait for a completion and four times the time of the outstanding
+ * requests at the slowest rate. Both are of the last 10 to 20 seconds in which the lane worked. The
+ * limit is at least WEFT_ROCE_SILENCE_MIN_NS and at most WEFT_ROCE_SILENCE_MAX_NS. While there are
+ * too few measurements it is WEFT_ROCE_SILENCE_NEW_NS, or the maximum if the sum is larger than
+ * that.
  */
 
 #define WEFT_ROCE_SILENCE_MIN_NS 50000000ull
@@ -323,7 +308,6 @@ static inline void weft_roce_silence_note(struct weft_roce_silence *s, uint64_t 
 	s->ns = s->bytes = 0;
 }
 
-/** The limit of the device's silence in ns, with @p bytes outstanding. */
 static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s, uint64_t bytes)
 {
 	uint64_t longest = s->longest[s->longest[0] < s->longest[1]];
@@ -377,7 +361,6 @@ struct weft_roce_close {
 	bool received;
 };
 
-/** May the queue pair go into the error state? */
 static inline bool weft_roce_close_over(const struct weft_roce_close *c, uint64_t now)
 {
 	if (now >= c->give_up || (c->acked_at != 0 && c->seen_at != 0))

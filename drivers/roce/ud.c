@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver `roce_ud` (ud.h): the interface and its datagrams. */
 
 #include <errno.h>
 #include <sched.h>
@@ -107,7 +106,6 @@ void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packe
 	u->recv(u->arg, &lane_ep->base, p->am_id, p->data, p->length, NULL);
 }
 
-/* Handle a completed receive: deliver the datagram, or drop and count it. */
 static void ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf)
 {
 	struct weft_roce_ud_packet p;
@@ -160,7 +158,7 @@ static void post_receives(struct ud_iface *u)
 
 /* ------------------------------------------------------------------ progress */
 
-/* The iface has failed: slow_poll() ends present and later connections. @p what: a phrase */
+/* slow_poll() ends present and later connections. @p what: a phrase */
 static void iface_broken(struct ud_iface *u, int status, const char *what)
 {
 	u->status = status;
@@ -168,13 +166,13 @@ static void iface_broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
-/* Make the queue pair's key from the interface's id; keys with bit 31 set are privileged. */
+/* Keys with bit 31 set are privileged. */
 static uint32_t roce_ud_qkey(uint64_t iface_id)
 {
 	return (uint32_t)(iface_id >> 32) & 0x7fffffff;
 }
 
-/* Set up the queue pair. After a failure its number and key stay, so that peers need no update. */
+/* After a failure the queue pair's number and key stay, so that peers need no update. */
 static int qp_up(struct ud_iface *u)
 {
 	struct ibv_qp_attr attr = {.port_num = (uint8_t)u->port, .qkey = u->qkey};
@@ -212,9 +210,9 @@ static void fall_sick(struct ud_iface *u)
 }
 
 /*
- * Set up the failed queue pair again when all requests have completed. If they do not complete in
- * ROCE_ABANDON_NS, the iface has failed. @p empty: the last poll left the completion queue empty.
- * The worker's clock alone is not enough: the application may have computed without polling.
+ * If the requests do not complete in ROCE_ABANDON_NS, the iface has failed. The worker's clock
+ * alone is not enough: the application may have computed without polling.
+ * @param empty  the last poll left the completion queue empty
  */
 static void iface_recover(struct ud_iface *u, bool empty)
 {
@@ -437,7 +435,7 @@ static void ud_close(struct weft_lane_iface *base)
 	end = u->platform->now(u->platform->arg) + UD_CLOSE_NS;
 	while (!LIST_EMPTY(&u->dead)) {
 		ud_progress(base, u->platform->now(u->platform->arg));
-		/* The device will not complete requests after this time. */
+		/* After this time the requests count as complete. */
 		if (u->now >= end)
 			u->tx_room = UD_TX;
 		if (++polls % ROCE_POLLS_YIELD == 0)

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "roce.h"
 
-/* Field, name and help text of each counter. */
 #define UD_COUNTERS(X)                                                                  \
 	X(tx, "tx.messages", "Datagrams sent.")                                         \
 	X(no_room, "tx.no_room", "Sends that found the queue full.")                    \
@@ -35,7 +34,7 @@
 	X(full, "drop.too_many_peers", "Datagrams dropped: no place for another peer.") \
 	X(stray, "drop.stray_completion", "Completions dropped: of no request.")
 
-#define UD_RX 256 /* receive buffers */
+#define UD_RX 256
 #define UD_TX 128
 /* RETRYs use at most UD_TX - UD_TX_KEPT of the requests: senders cause RETRYs without limit */
 #define UD_TX_KEPT 64
@@ -87,7 +86,7 @@ struct ud_iface {
 	uint64_t now, next_slow, give_up_ns;
 	int status; /* error that has ended the iface; 0 = none */
 	const char *what;
-	bool gid_gone; /* the address was removed */
+	bool gid_gone;
 	bool sick; /* the queue pair is in error: all requests complete, then it is set up again */
 	uint64_t sick_since;
 	weft_lane_recv_cb recv;

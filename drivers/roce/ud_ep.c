@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of the control channel: their peers, and the address handles for these. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +43,6 @@ static void table_add(struct ud_lane_ep *lane_ep)
 		       peer_key(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn));
 }
 
-/* Address resolution has ended, or is not needed any more: leave u->in_search. */
 static void table_settled(struct ud_lane_ep *lane_ep)
 {
 	if (lane_ep->state != UD_RESOLVING)
@@ -118,10 +116,7 @@ static void resolve_job(struct roce_job *job)
 	job->err = lane_ep->ah ? 0 : errno ? errno : EIO;
 }
 
-/*
- * Create a lane_ep that is in no list yet, and start its address resolution.
- * @return NULL: there is no memory, no random number or no thread for it
- */
+/* @return NULL: there is no memory, no random number or no thread for the lane_ep */
 static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
 					 uint32_t qkey, uint32_t max_msg)
 {
@@ -197,7 +192,7 @@ static bool shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pac
 	       p->cookie == cookie_of(u, p, src_qpn, period - 1);
 }
 
-/* Reply to the last datagram of the host: other processes of the host that wait retry. */
+/* The reply is for the host's last datagram: its other processes that wait retry. */
 static void answer_asker(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;
@@ -233,7 +228,6 @@ static void asker_end(struct ud_lane_ep *asker)
 	LIST_INSERT_HEAD(&u->dead, asker, link);
 }
 
-/* Send a cookie to the sender of @p p: at once if the host's Ethernet address is resolved. */
 static void send_cookie(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
 {
 	struct ud_lane_ep *asker, *oldest = NULL;
@@ -262,7 +256,7 @@ static void send_cookie(struct ud_iface *u, const struct weft_roce_ud_packet *p,
 		answer_asker(asker);
 }
 
-/* Handle askers whose address resolution has ended. @return events */
+/* @return events */
 static unsigned int askers_progress(struct ud_iface *u)
 {
 	struct ud_lane_ep *asker, *next;

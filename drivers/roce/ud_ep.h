@@ -8,10 +8,7 @@
 
 #include "ud.h"
 
-/**
- * End askers (hosts to which cookies are sent) whose address handles are at least @p age ns old.
- * Their addresses are resolved again when needed. @p age 0 = all askers
- */
+/** End askers (hosts that get cookies) with address handles that are at least @p age ns old. */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** Keep a datagram of an initiator, which a RETRY may request again. */
 void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
@@ -41,10 +38,7 @@ void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, i
 void roce_ud_idle(struct ud_iface *u);
 /** End all lane_eps, and report WEFT_LANE_EV_DOWN. @p what: a phrase for messages */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
-/**
- * Free destroyed lane_eps. Outstanding requests may use their address handles, so they are freed
- * after all of these have completed.
- */
+/** Free destroyed lane_eps, after all requests that may use their address handles. */
 void roce_ud_reap(struct ud_iface *u);
 
 #endif /* WEFT_UD_EP_H */

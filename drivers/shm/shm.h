@@ -3,8 +3,7 @@
  * @file shm/shm.h
  * Constants and structs that the files of the driver share.
  *
- *	shm_mem.c       the memory of a connection and its rings; the tables of registered memory,
- *	                own and peers'
+ *	shm_mem.c       the memory of a connection and its rings; tables of registered memory
  *	shm_socket.c    addresses, sockets; hellos, received in another thread
  *	shm_conn.c      making and ending connections
  *	shm_transfer.c  sends, completions, native reads of a peer's memory; waking the peer
@@ -26,7 +25,6 @@
 #include "shm/shm_mem.h"
 
 #define SHM_ADDR_LEN 32
-/* Each of these numbers is a maximum. */
 #define SHM_EPS_MAX 16384 /* connections of an iface, with those being made or not yet freed */
 #define SHM_HALF_MAX 64   /* connections of an iface accepted without a hello yet */
 #define SHM_HALF_ONE 16   /* connections of one process accepted without a hello yet */
@@ -51,7 +49,7 @@ struct shm_addr {
 	/** hash of host, user, namespaces and sockets' folder; equal if processes share memory */
 	weft_le64 place;
 	weft_le64 iface_id; /**< the socket's name has this number */
-	weft_le16 version;  /**< SHM_VERSION */
+	weft_le16 version;
 	uint8_t zero[6];
 };
 static_assert(sizeof(struct shm_addr) == SHM_ADDR_LEN, "lane_attr.dev_addr_len");
@@ -74,10 +72,7 @@ struct shm_hello {
 };
 static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
 
-/**
- * Descriptors that come with a hello: those of the segment and the table of registrations from an
- * initiator, that of the table from an acceptor.
- */
+/** An initiator passes its segment and table of registrations, an acceptor only its table. */
 #define SHM_HELLO_FDS 2
 
 enum shm_state {
@@ -85,12 +80,11 @@ enum shm_state {
 	SHM_REQUESTED,  /* initiator: waits for the reply */
 	SHM_ACCEPTED,   /* acceptor: waits for the hello */
 	SHM_UP,
-	SHM_DEAD, /* ended or destroyed: it sends and receives nothing more */
+	SHM_DEAD, /* ended or destroyed */
 };
 
 struct shm_ep;
 
-/** A descriptor in the iface's epoll set. */
 struct shm_fd {
 	int fd;
 	struct shm_ep *lane_ep; /* NULL: the listening socket, or the inbox */
@@ -127,7 +121,7 @@ struct shm_ep {
 	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
 	struct shm_addr peer;
 	struct shm_fd sock, process;
-	struct shm_receipt *receipt; /* of the hello that another thread receives; NULL = none */
+	struct shm_receipt *receipt; /* of the hello that another thread receives, or NULL */
 	TAILQ_ENTRY(shm_ep) entry;   /* in iface->making, ->up or ->dead */
 	LIST_ENTRY(shm_ep) waiting;  /* in iface->waiting, while num_comps > 0 */
 	uint32_t slot;               /* SHM_UP: index in iface->table */
@@ -169,7 +163,7 @@ struct shm_iface {
 	/* lane_eps that are up: the first SHM_HOT are checked by every progress() */
 	struct shm_ep **table;
 	uint32_t table_room, num_table, next_cold, next_hot;
-	struct weft_log_limit full; /* of lines about connections for which a resource is missing */
+	struct weft_log_limit full; /* of log lines about connections that lack a resource */
 	uint64_t look_at;           /* time of the next check of the sockets, in ns */
 	bool fences;                /* this system has no membarrier() */
 	bool registered;            /* this process is registered for membarrier() of peers */

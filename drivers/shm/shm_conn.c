@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Begin and end of connections. The initiator creates the segment and passes it with its hello. The
- * acceptor checks both and replies. The sockets stay open: they report when the peer has ended.
+ * The initiator creates the segment and passes it with its hello. The acceptor checks both and
+ * replies. The sockets stay open: they report when the peer has ended.
  */
 
 #include <errno.h>
@@ -102,13 +102,12 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 		unwatch_process(s, lane_ep);
 }
 
-/* Move a lane_ep to the list of dead ones; shm_reap() frees it after its owner has destroyed it. */
 static void lane_bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
 		shm_table_remove(lane_ep);
-		/* Publish the last position; no effect if the peer has ended. */
+		/* Release: records and the last position precede the flag. */
 		shm_rx_publish(&lane_ep->rx);
 		atomic_store_explicit(&lane_ep->tx.dir->ctl.closed, 1, memory_order_release);
 	} else {
@@ -223,7 +222,6 @@ static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 	}
 }
 
-/* The socket is connected: create the segment, and pass it with the hello. */
 static int send_segment(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;
@@ -307,7 +305,6 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	return 0;
 }
 
-/* Handle the acceptor's reply: the connection is made, or ends. */
 static void answer_received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	const struct shm_hello *hello = &r->hello;
@@ -359,10 +356,7 @@ static void serve_request(struct shm_iface *s, struct shm_ep *lane_ep, struct sh
 	struct shm_hello answer;
 
 	if (!r->is_hello) {
-		/*
-		 * A connection that the peer closes without a hello is not counted: mostly the peer
-		 * has checked an address (socket_is_at()).
-		 */
+		/* A peer that only checks an address (socket_is_at()) closes without a hello. */
 		s->count.refused_other += r->status != -ECONNRESET;
 		shm_end(lane_ep, -EPROTO, "");
 		return;
@@ -387,7 +381,6 @@ static void serve_request(struct shm_iface *s, struct shm_ep *lane_ep, struct sh
 	lane_up(s, lane_ep, &r->hello, 0);
 }
 
-/* Has process @p pid as many connections without a hello as one process may have? */
 static bool has_its_share(const struct shm_iface *s, pid_t pid)
 {
 	const struct shm_ep *lane_ep;
@@ -417,10 +410,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	pid_t pid;
 	int fd, i;
 
-	/*
-	 * At SHM_HALF_MAX, connections wait in the backlog: to close them would also fail valid
-	 * ones. While too many foreign descriptors wait to be closed, no more are received.
-	 */
+	/* At SHM_HALF_MAX, connections wait in the backlog: closing would fail valid ones, too. */
 	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
@@ -461,7 +451,6 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 
 /* ------------------------------------------------------------------ events of the sockets */
 
-/* Read bytes that have woken this process, or the end of the connection. */
 static void drain_wakeups(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	char bytes[8];
@@ -480,7 +469,6 @@ static void drain_wakeups(struct shm_iface *s, struct shm_ep *lane_ep)
 	}
 }
 
-/* @return events: 1 if the connection has ended */
 static unsigned int process_ended(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	lane_ep->ended = true;

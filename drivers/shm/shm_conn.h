@@ -17,11 +17,11 @@ void shm_reap(struct shm_iface *s);
 void shm_end(struct shm_ep *lane_ep, int status, const char *text);
 /** Try again to make connections, and end those that have failed. @return events */
 unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
-/** Accept connections that wait in the listening socket. @return events */
+/** @return events */
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
 /** Handle an event of the socket or the process of a lane_ep. @return events */
 unsigned int shm_readable(struct shm_fd *from);
-/** Handle finished receipts. @return events */
+/** @return events */
 unsigned int shm_received(struct shm_iface *s);
 
 #endif /* WEFT_SHM_CONN_H */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* struct weft_lane_driver of "shm"; opening and closing ifaces. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -225,7 +224,6 @@ static int start_listening(struct shm_iface *s)
 	return rc < 0 ? rc : watch_fd(s, &s->received);
 }
 
-/* @return 0, or -EINVAL */
 static int take_options(struct shm_iface *s, const char *options, char *why, size_t why_len)
 {
 	if (options[0] == '\0')
@@ -265,7 +263,7 @@ static void iface_init(struct shm_iface *s, const struct weft_lane_open *params)
 	shm_native_init(s);
 }
 
-/* Offer native reads. Where the system forbids them, peers send messages instead. */
+/* Where the system forbids native reads, peers send messages instead. */
 static void offer_memory(struct shm_iface *s, const struct weft_platform *platform)
 {
 	if (platform->random(platform->arg, &s->word, sizeof(s->word)) < 0 ||

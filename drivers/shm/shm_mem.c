@@ -107,7 +107,6 @@ void shm_segment_unmap(struct shm_segment *segment)
 	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
 	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
-/* A registration; its slot is in use or free. */
 struct weft_mem_lane {
 	struct shm_reg_slot *slot;
 	uint64_t key;
@@ -272,7 +271,6 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 	(void)iface;
 	pthread_mutex_lock(&lock);
 	mem = slot_get();
-	/* Without a slot, peers access the memory by messages. */
 	rc = own.used == SHM_REG_SLOTS ? -ENOSPC : -ENOMEM;
 	if (mem)
 		rc = slot_fill(mem, (uintptr_t)addr, len, access);

@@ -2,11 +2,10 @@
 /**
  * @file shm/shm_mem.h
  * Memory files that processes share: the segment of a connection, and the table of registered
- * memory. doc/shm.md has every byte. They have host byte order, since they never leave the host.
+ * memory. doc/shm.md has every byte, in host byte order.
  *
- * Peers map the table of a process read-only. A native read finds address, length and rights of the
- * peer's memory in the table. A key is a slot's number with a random part. Addresses of memory do
- * not leave the host.
+ * Peers map the table of a process read-only; native reads find addresses, lengths and rights in
+ * it. A key is a slot's number with a random part: addresses of memory do not leave the host.
  */
 #ifndef WEFT_SHM_MEM_H
 #define WEFT_SHM_MEM_H
@@ -27,7 +26,6 @@
 #define SHM_RECORD_LINES 16u  /* lines of the largest record that contains its message */
 #define SHM_CHUNKS 16u        /* buffers for longer messages, in each direction */
 #define SHM_CHUNK_SIZE 16384u /* bytes of a chunk, and of the largest message */
-/** Largest message inside a record. */
 #define SHM_SHORT_MAX (SHM_RECORD_LINES * SHM_LINE - 8u)
 
 #define SHM_MAGIC 0x314d48535446u
@@ -84,12 +82,9 @@ struct shm_segment *shm_segment_map(int fd, const char **why);
 void shm_segment_unmap(struct shm_segment *segment);
 
 /**
- * Check a memory file of a peer before it is mapped. If the peer can remove pages, accesses to the
- * mapping raise SIGBUS. A sealed size does not exclude this: a hole can be punched into a file of
- * huge pages, and the next access to it fails when no huge page is free.
- *
- * @param seals  required seals of the file
- * @param size   required size, in bytes
+ * Check a memory file of a peer before it is mapped: accesses to pages that the peer has removed
+ * raise SIGBUS. A sealed size does not exclude this: a hole can be punched into a file of huge
+ * pages, and the next access to it fails when no huge page is free.
  * @return NULL, or the reason of the refusal
  */
 const char *shm_memfd_check(int fd, int seals, size_t size);
@@ -98,7 +93,7 @@ const char *shm_memfd_check(int fd, int seals, size_t size);
 
 #define SHM_REG_SLOTS 65536u /* a key's low 16 bits are the slot */
 
-/** One registration. Only the process that owns the table writes it. */
+/** Only the process that owns the table writes it. */
 struct shm_reg_slot {
 	_Atomic uint64_t key; /**< 0 = free; written last, cleared first */
 	_Atomic uint64_t address, length;
@@ -143,11 +138,11 @@ int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offse
 /*
  * The two ends of a ring of cache lines in shared memory. A record is one line or several
  * consecutive ones. Its first word has the whole description and is written last, so one load reads
- * the description consistently. Each side keeps its own position in private memory. The receiver
- * also publishes its position: the sender finds free lines by it.
+ * the description consistently. The sender finds free lines by the position that the receiver
+ * publishes.
  *
- * The position in its first word identifies a line as a new record. Words of earlier laps differ.
- * Message bytes at a line's beginning could look like such a word, so the receiver clears them.
+ * A record's first word has its position, so words of earlier laps differ. Message bytes at a
+ * line's beginning could look like such a word, so the receiver clears them.
  */
 
 #define SHM_F_VALID 1u  /* in every word, so none is 0 */
@@ -172,12 +167,11 @@ struct shm_tx {
 	struct shm_dir *dir;
 	uint32_t tail;            /* lines written or skipped */
 	uint32_t head;            /* lines taken by the receiver, at the last check */
-	uint32_t out;             /* mask of the chunks in use, at the last shm_tx_chunk() */
+	uint32_t out;             /* mask of the chunks that may be in use */
 	bool broken;              /* the receiver's position is impossible */
 	uint8_t uses[SHM_CHUNKS]; /* number of the last use of each chunk, modulo 2^8 */
 };
 
-/** Read the receiver's position. */
 static inline void shm_tx_look(struct shm_tx *tx)
 {
 	/* Acquire: the receiver has finished with the lines before they are written again. */
@@ -229,7 +223,6 @@ static inline uint64_t *shm_tx_reserve(struct shm_tx *tx, unsigned int num)
 	return tx->dir->lines[at];
 }
 
-/** Publish the record in the reserved lines. */
 static inline void shm_tx_publish(struct shm_tx *tx, uint64_t *line, unsigned int num,
 				  size_t length, uint8_t am_id, unsigned int flags)
 {
@@ -239,7 +232,7 @@ static inline void shm_tx_publish(struct shm_tx *tx, uint64_t *line, unsigned in
 	shm_tx_put_word(line, shm_word(position, length, am_id, flags));
 }
 
-/** Find a free chunk. @return its number; -1 = none */
+/** @return number of a free chunk; -1 = none */
 static inline int shm_tx_chunk(struct shm_tx *tx)
 {
 	unsigned int i;
@@ -253,7 +246,6 @@ static inline int shm_tx_chunk(struct shm_tx *tx)
 	return i < SHM_CHUNKS ? (int)i : -1;
 }
 
-/* Publish the line of a chunk from shm_tx_chunk(). */
 static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsigned int chunk,
 					size_t length, uint8_t am_id)
 {
@@ -267,7 +259,7 @@ static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsig
 
 struct shm_rx {
 	struct shm_dir *dir;
-	uint32_t head;      /* lines taken */
+	uint32_t head;
 	uint32_t published; /* lines reported to the sender */
 };
 
@@ -279,7 +271,6 @@ struct shm_record {
 	uint8_t chunk, use; /* chunk == SHM_CHUNKS: the message is in the ring */
 };
 
-/** Is there no next record? Most checks find none. */
 static inline bool shm_rx_empty(const struct shm_rx *rx)
 {
 	const _Atomic uint64_t *line = (const void *)rx->dir->lines[rx->head % SHM_LINES];
@@ -338,7 +329,6 @@ static inline void shm_rx_taken(struct shm_rx *rx, const struct shm_record *r)
 	rx->head += num;
 }
 
-/** Publish our position for the sender. */
 static inline void shm_rx_publish(struct shm_rx *rx)
 {
 	rx->published = rx->head;

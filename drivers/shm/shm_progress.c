@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress. An iface with up to SHM_HOT + SHM_COLD peers checks all rings each time. With more, it
- * checks SHM_HOT rings that had messages lately, and SHM_COLD of the others in rotation.
+ * An iface with up to SHM_HOT + SHM_COLD peers checks all rings each time. With more, it checks
+ * SHM_HOT rings that had messages lately, and SHM_COLD of the others in rotation.
  */
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 /* ------------------------------------------------------------------ waiting without fences */
 
 /*
- * Sleeping. A receiver that will sleep sets a word of each ring, then checks the rings once more. A
- * sender writes a record, then checks that word, and wakes the receiver by a byte over the
- * connection's socket. If both fence in between, at least one of them sees the store of the other.
- * A fence would double the cost of a send, so the receiver makes it for both, by membarrier().
+ * A receiver that will sleep sets a word of each ring, then checks the rings once more. A sender
+ * writes a record, then checks that word, and wakes the receiver by a byte over the connection's
+ * socket. If both fence in between, at least one of them sees the store of the other. A fence would
+ * double the cost of a send, so the receiver makes it for both, by membarrier().
  */
 
 static long membarrier(int command)
@@ -38,10 +38,9 @@ static long membarrier(int command)
 /* ------------------------------------------------------------------ registration */
 
 /*
- * membarrier() of a sleeper reaches the processes that have registered. In a process of several
- * threads the registration waits until each CPU has switched tasks once: 6 to 18 ms, during which
- * MPI_Init() would wait. So a thread registers. Until the registration is done, each send fences,
- * which is right at any time and costs some ns.
+ * In a process of several threads, the registration for membarrier() waits until each CPU has
+ * switched tasks once: 6 to 18 ms, for which MPI_Init() would wait. So a thread registers. Until
+ * then each send fences, which is correct at any time and costs some ns.
  */
 static void *register_process(void *arg)
 {
@@ -168,7 +167,7 @@ void shm_disarm(struct weft_lane_iface *base)
 	s->look_at = 0; /* read the bytes that have woken us, and other events of the sockets */
 }
 
-#define EVENTS 16 /* events of the sockets per check */
+#define EVENTS 16
 
 /* ------------------------------------------------------------------ the table of rings */
 
@@ -220,10 +219,7 @@ static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 
 static void deliver_short(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
 {
-	/*
-	 * Upper layers validate a private copy, which the peer cannot change. Most messages fit in
-	 * one line, for which the copy has a constant size.
-	 */
+	/* Upper layers validate a copy, which the peer cannot change. */
 	if (r->length <= SHM_LINE - 8)
 		memcpy(s->copy, r->data, SHM_LINE - 8);
 	else
@@ -269,7 +265,7 @@ static void end_broken(struct shm_iface *s, struct shm_ep *lane_ep)
 	shm_end(lane_ep, -EPROTO, "its process wrote invalid data into the shared memory");
 }
 
-/* Report that the peer has ended. All its records are delivered. */
+/* All records of the peer have been delivered. */
 static void end_gone(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	/* Acquire: the peer's records precede this flag. */
@@ -345,7 +341,6 @@ static unsigned int poll_cold(struct shm_iface *s)
 
 /* ------------------------------------------------------------------ progress */
 
-/* Check the sockets: new connections, replies, peers that have ended. */
 static unsigned int poll_sockets(struct shm_iface *s, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_progress.h
- * Progress of an iface: messages and events of its connections; and sleeping until one arrives.
+ * Progress of an iface, and sleeping.
  */
 #ifndef WEFT_SHM_PROGRESS_H
 #define WEFT_SHM_PROGRESS_H

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses, sockets and hellos: what two processes need before they share memory. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +20,9 @@
 /* ------------------------------------------------------------------ addresses */
 
 /*
- * Two processes can share memory if they have the same system, user, network and user namespace,
- * and the same folder of sockets. The sockets would also reach other network namespaces. But a
- * network namespace counts as a separate host, which tests and containers connect by a network.
+ * Two processes can share memory if system, user, network and user namespace, and folder of sockets
+ * are equal. The sockets would also reach other network namespaces, but tests and containers use a
+ * network namespace as a separate host.
  */
 
 /* Addresses leave the host, so they have a hash of these numbers, which does not reveal them. */
@@ -138,7 +137,6 @@ void shm_place_print(const void *addr, size_t len, char *buf, size_t size)
 #define PREFIX "shm-"
 #define SWEEP_AGE_S 60
 
-/* @return 0, or a negative error */
 static int name_of(const struct shm_addr *a, struct sockaddr_un *name)
 {
 	char folder[WEFT_USER_FOLDER], why[256];
@@ -287,7 +285,7 @@ struct shm_inbox {
 
 /* ------------------------------------------------------------------ the other thread */
 
-/* Check the hello and the segment of the peer. @return 0, or an error with a reason */
+/* @return 0, or an error with a reason in r->why */
 static int check_hello(struct shm_receipt *r, int segment_fd)
 {
 	const struct shm_hello *hello = &r->hello;
@@ -311,10 +309,7 @@ static int check_hello(struct shm_receipt *r, int segment_fd)
 	return 0;
 }
 
-/*
- * Does the process listen at the address in its hello? Upper layers rely on that.
- * @return 0; -EAGAIN: unknown yet; -EACCES
- */
+/* @return 0: the sender listens at the address in its hello; -EAGAIN: unknown yet; -EACCES */
 static int check_sender(const struct shm_receipt *r)
 {
 	struct shm_hello hello;

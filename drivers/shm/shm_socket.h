@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_socket.h
- * Addresses of ifaces, the sockets that make connections, and hellos, received by another thread.
+ * Addresses of ifaces, the sockets that make connections, and hellos.
  *
  * A hello brings descriptors that the peer has chosen. To receive, check or close one can block for
- * as long as the peer chooses, so a thread of base/thread.h does it. The receipt with the result
+ * as long as the peer chooses, so a thread of base/thread.h does this. Its receipt with the result
  * goes back to the progress thread through the inbox of the iface.
  */
 #ifndef WEFT_SHM_SOCKET_H
@@ -43,14 +43,12 @@ bool shm_socket_has_message(int sock);
  * @return 0; -EAGAIN: no message; -ECONNRESET: the peer has closed; -EPROTO: no hello
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
-/** Remove the name that shm_socket_listen() created. */
 void shm_socket_remove(const struct shm_addr *own);
 /** @return a descriptor that is readable when the process has ended, or a negative error */
 int shm_process_open(pid_t pid);
 
 /* ---- hellos */
 
-/** Receipts that other threads have finished for an iface. */
 struct shm_inbox;
 
 /** The result of one hello; the receiving thread owns it until shm_inbox_take() returns it. */
@@ -89,7 +87,8 @@ int shm_inbox_fd(const struct shm_inbox *inbox);
 struct shm_receipt *shm_inbox_take(struct shm_inbox *inbox);
 
 /**
- * Receive the hello of @p lane_ep in another thread. lane_ep->receipt is set until it is taken.
+ * Receive the hello of @p lane_ep in another thread. lane_ep->receipt is set until shm_inbox_take()
+ * returns the receipt.
  * @return 0; -ENOMEM; -EAGAIN: no thread can be started
  */
 int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const struct shm_addr *own);

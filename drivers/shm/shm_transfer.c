@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends, completions, and native reads. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -83,9 +82,8 @@ bool shm_native_works(const struct shm_iface *s)
 }
 
 /*
- * For each page the kernel looks up the process' memory, so its rate is below that of a plain copy:
- * by a factor of 2 to 3 on AMD EPYC. The process reads from itself. The fastest of the rounds
- * counts, since preemptions only make a round slower.
+ * For each page the kernel looks up the process' memory, so its rate is 2 to 3 times lower than
+ * that of a plain copy (AMD EPYC). Preemptions only make a round slower: the fastest counts.
  */
 #define RATE_ROUNDS 24
 #define RATE_SIZE (64u << 10)
@@ -186,7 +184,6 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 
 /* ------------------------------------------------------------------ execution */
 
-/** The operations of one system call: the front of the queue. */
 struct batch {
 	struct iovec here[SHM_NATIVES + SHM_NATIVE_IOV], there[SHM_NATIVES];
 	size_t part[SHM_NATIVES]; /* bytes of each operation in this call */
@@ -194,7 +191,6 @@ struct batch {
 	unsigned int num_here, num;
 };
 
-/* Add our memory for the next @p most bytes of the operation, which follow those already copied. */
 static void add_here(struct batch *b, const struct shm_native *n, size_t most)
 {
 	size_t skip = n->done, len = 0, part;
@@ -223,7 +219,6 @@ static int find_memory(const struct shm_ep *lane_ep, const struct shm_native *n,
 			    WEFT_LANE_ACCESS_REMOTE_READ, address);
 }
 
-/* @return 0, or the error of the first operation */
 static int batch_gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 {
 	const struct shm_native *n;
@@ -297,7 +292,6 @@ static void native_fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
 	native_end(lane_ep, taken_away(lane_ep, error));
 }
 
-/* @p part more bytes of the first operation are copied. */
 static void native_advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
 {
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
@@ -368,10 +362,6 @@ static void native_cancel(struct shm_ep *lane_ep, int status)
 
 /* ------------------------------------------------------------------ messages */
 
-/*
- * -EAGAIN: the ring is full, no chunk or no place for a completion is free, or the lane is not up
- * yet. After its end: its error.
- */
 static int send_refused(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
@@ -410,7 +400,6 @@ int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 	return 0;
 }
 
-/* Reserve a chunk and its line, or return NULL. */
 static uint64_t *reserve_chunk(struct shm_ep *lane_ep, int *chunk)
 {
 	if (lane_ep->state != SHM_UP)
@@ -446,7 +435,7 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/* Add a completion, due when the peer has taken all records written so far. A place is free. */
+/* The caller has checked that a place is free. */
 static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_transfer.h
- * Sends of a connection with their completions, native reads of its peer's memory,
- * and waking the peer.
+ * Sends with their completions, native reads of the peer's memory, and waking the peer.
  */
 #ifndef WEFT_SHM_TRANSFER_H
 #define WEFT_SHM_TRANSFER_H
@@ -27,10 +26,7 @@ void shm_native_init(struct shm_iface *s);
 /** Does process_vm_readv() work? A test reads this process's own memory. */
 bool shm_native_works(const struct shm_iface *s);
 
-/**
- * The rate of process_vm_readv(), measured once per process, on its own memory (0.2 ms).
- * @return bytes/s; 0 = unknown
- */
+/** Measured once per process, on its own memory (0.2 ms). @return bytes/s; 0 = unknown */
 double shm_native_rate(void);
 /** Was @p hello sent by the process whose PID the kernel reports, and is its memory readable? */
 bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);

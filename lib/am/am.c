@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Active messages: handlers, sends, retained data, hooks for the end of a worker and of an
- * endpoint, and the delivery of received messages in order.
- */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -167,7 +163,6 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *am, const
 
 /* ------------------------------------------------------------------ retained data */
 
-/* The message is consumed: its credit is free for another message of the peer. */
 static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
 {
 	if (!me->failed)
@@ -195,7 +190,6 @@ static void am_keep(struct weft_am_data *d)
 		weft_credit_kept(d->me);
 }
 
-/* The application has received or released the message's data. */
 static void data_consumed(struct weft_am_data *d)
 {
 	d->consumed = true;
@@ -277,10 +271,7 @@ int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, voi
 
 /* ------------------------------------------------------------------ ends */
 
-/*
- * Hook: the user has closed the endpoint. Retained messages whose data is still at the peer are
- * refused: their sends end with -ECONNRESET.
- */
+/* Refuse retained messages whose data is still at the peer: their sends end with -ECONNRESET. */
 static void am_closing(struct weft_msg_ep *me)
 {
 	struct weft_am_data *d;
@@ -322,7 +313,6 @@ static void worker_stop(struct weft_msg_worker *mw)
 	mw->am = NULL;
 }
 
-/* Hook: the endpoint has failed. Messages that are out of order or incomplete are dropped. */
 static void am_fail(struct weft_msg_ep *me)
 {
 	struct weft_table_node *node;
@@ -354,9 +344,9 @@ const struct weft_module weft_am_module = {
 /* ------------------------------------------------------------------ received messages */
 
 /*
- * A message that arrives whole and in sequence goes to its handler from the lane's buffer. A
- * message that is out of order, or comes in pieces, is copied and waits until it is complete and in
- * sequence. A message to an id without a handler is dropped and counted, and its send succeeds.
+ * A message that arrives whole and in sequence goes to its handler from the lane's buffer. Others
+ * are copied, and wait until they are complete and in sequence. A message to an id without a
+ * handler is dropped and counted, and its send succeeds.
  *
  * Data that a handler may retain is copied before the handler is called, because its address must
  * not change afterwards. So no lane's buffer is ever retained.
@@ -432,7 +422,6 @@ static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 
 /* ------------------------------------------------------------------ to the handler */
 
-/* The handler has returned @p rc: keep the message's data, or free it. */
 static void after_call(struct weft_am_data *d, int rc)
 {
 	struct weft_msg_ep *me = d->me;
@@ -451,7 +440,6 @@ static void after_call(struct weft_am_data *d, int rc)
 	am_data_free(d);
 }
 
-/* Drop a message: its id has no handler, or this end of the endpoint is closed. */
 static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	if (me->closing)
@@ -466,7 +454,7 @@ static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_a
 		weft_credit_give(me, a->rndv ? 0 : a->length);
 }
 
-/* Call the message's handler. @param d  the copy of a message that has waited, or NULL */
+/* @param d  the copy of a message that has waited, or NULL */
 static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	const struct weft_am_handler *h = find_handler(me->mw, a->id);
@@ -531,7 +519,6 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 
 /* ------------------------------------------------------------------ in order */
 
-/* The waiting message with this sequence number, or NULL. */
 static struct weft_am_data *am_waiting(const struct weft_msg_ep *me, uint32_t seq)
 {
 	struct weft_table_node *node = me->am ? weft_table_find(&me->am->ahead, seq) : NULL;
@@ -553,7 +540,7 @@ static void drain_ahead(struct weft_msg_ep *me)
 	}
 }
 
-/* May this message, or its first piece, be accepted? Books its credit. A duplicate is counted. */
+/* The credit of an accepted message is booked, and a duplicate is counted. */
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	if (am_waiting(me, seq)) {
@@ -564,10 +551,7 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 				 "active message");
 }
 
-/*
- * Let a message wait for earlier messages, or for its other pieces.
- * @return NULL: the endpoint has failed
- */
+/* @return NULL: the endpoint has failed */
 static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	struct weft_am_data *d = data_new(me, a);
@@ -585,7 +569,6 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 	return d;
 }
 
-/* A waiting message may be complete now, or in sequence: deliver those that are. */
 static void go_on(struct weft_msg_ep *me)
 {
 	if (me->am && !me->failed)
@@ -609,7 +592,6 @@ static void message_came(struct weft_msg_ep *me, const struct am *a, uint32_t se
 
 /* ------------------------------------------------------------------ in pieces */
 
-/* The message of a piece: an existing one, or a new one. */
 static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f,
 				     const struct weft_ext *x)
 {
@@ -627,8 +609,7 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 		    d->header_length == a.header_length)
 			return d;
 		/*
-		 * A piece of an aborted message is dropped silently. Any other piece that comes
-		 * here is surplus, or contradicts earlier pieces of its message.
+		 * Pieces of an aborted message are no error. Others are surplus or contradictory.
 		 */
 		if (!d->error)
 			me->mw->count.mismatch++;

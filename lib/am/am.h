@@ -3,8 +3,7 @@
  * @file am/am.h
  * Active messages: a message class other than tags, delivered to handlers in send order.
  *
- *	am/am.c  handlers, the send call, data that handlers retain, the hooks (msg/state.h),
- *	         received messages
+ *	am/am.c  handlers, sends, data that handlers retain, hooks, received messages
  *
  * The protocols of tagged messages (msg/eager.c, rndv/sender.c) also send active messages, with
  * other headers. Both classes share the eager credit: retained data, and messages that are out of
@@ -34,13 +33,13 @@ struct weft_am_worker {
 
 /** State of an endpoint: me->am, created with the first struct weft_am_data. */
 struct weft_am {
-	struct weft_table ahead;        /* messages that are out of order, or incomplete */
-	LIST_HEAD(, weft_am_data) kept; /* messages that handlers retain */
+	struct weft_table ahead; /* messages that are out of order, or incomplete */
+	LIST_HEAD(, weft_am_data) kept;
 };
 
 /** A message that is out of order, incomplete, retained by its handler, or sent by rendezvous. */
 struct weft_am_data {
-	struct weft_table_node by_seq; /* link of `ahead` */
+	struct weft_table_node by_seq;
 	/* links of the worker's and the endpoint's `kept` */
 	LIST_ENTRY(weft_am_data) link, own_link;
 	struct weft_msg_ep *me;       /* this message has a reference to it */
@@ -51,8 +50,8 @@ struct weft_am_data {
 	uint16_t id, header_length;
 	int16_t error; /* negative errno: the sender aborted the message; no handler is called */
 	bool rndv;
-	bool whole;    /* no more pieces will come */
-	bool kept;     /* its handler retains it */
+	bool whole; /* no more pieces will come */
+	bool kept;
 	bool consumed; /* its data was received or released, perhaps while the handler runs */
 	bool calling;
 	bool gone;       /* the application closed the endpoint, so the offer was refused */
@@ -68,7 +67,6 @@ void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload)
 /** A message of the wire id @p id that follows EXT (doc/wire.md), whose fields are in @p x. */
 void weft_am_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
 		      const struct weft_ext *x);
-/** ABORT: the sender cannot finish the message. */
 void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
 #endif /* WEFT_AM_H */

@@ -18,16 +18,13 @@
 /* ------------------------------------------------------------------ contents */
 
 /*
- * The registration cache's contents, by kind and address. These functions take no locks, make no
- * system calls and allocate nothing.
+ * These functions take no locks, make no system calls and allocate nothing.
  *
  * **Kinds.** A key must not give access to memory that was never offered. So registrations whose
  * keys go to peers are separate, one kind per right. They grow only by memory offered with that
  * right: by bytes, not by whole pages, and without memory in between. Registrations for local
  * lanes, whose keys are not sent, are whole pages. Entries of one kind do not overlap; those of
  * different kinds may.
- *
- * Local lanes may also use registrations made for peers.
  */
 
 enum weft_regcache_kind {
@@ -43,13 +40,13 @@ struct weft_regcache_entry {
 	unsigned int access; /**< WEFT_LANE_ACCESS_*; the remote rights are those of the kind */
 	enum weft_regcache_kind kind;
 	uint32_t refs; /**< operations that use the entry; 0 = idle */
-	bool listed;   /**< the entry is in the table: look-ups may find it */
+	bool listed;
 	TAILQ_ENTRY(weft_regcache_entry)
 	link; /**< while idle: in lru if listed, else in garbage */
 };
 
 struct weft_regcache_list {
-	struct weft_regcache_entry **entry; /**< sorted by address; memory of cache_start() */
+	struct weft_regcache_entry **entry; /**< sorted by address */
 	unsigned int num;
 };
 
@@ -99,7 +96,6 @@ static struct weft_regcache_entry *find_in(const struct weft_regcache_list *list
 		       : NULL;
 }
 
-/* An entry that may be used for [start, end) with @p access, or NULL. */
 static struct weft_regcache_entry *table_find(const struct weft_regcache_table *t, uintptr_t start,
 					      uintptr_t end, unsigned int access)
 {
@@ -114,7 +110,6 @@ static struct weft_regcache_entry *table_find(const struct weft_regcache_table *
 	return e;
 }
 
-/* Extend [start, end) of @p kind by the entries that overlap it, which the new one will replace. */
 static void table_widen(const struct weft_regcache_table *t, enum weft_regcache_kind kind,
 			uintptr_t *start, uintptr_t *end)
 {
@@ -122,7 +117,7 @@ static void table_widen(const struct weft_regcache_table *t, enum weft_regcache_
 	const struct weft_regcache_entry *e;
 	unsigned int i;
 
-	/* Each overlaps the requested range, so together they have no gap. */
+	/* Each entry overlaps the requested range, so together they have no gap. */
 	for (i = table_position(list, *start); i < list->num; i++) {
 		e = list->entry[i];
 		if (e->start >= *end)
@@ -154,7 +149,6 @@ static struct weft_regcache_entry *table_remove(struct weft_regcache_list *list,
 	return e;
 }
 
-/* Extend [start, end) to whole pages. */
 static void table_pages(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
 {
 	*start &= ~(t->page_size - 1);
@@ -197,11 +191,6 @@ static void table_unshared(const struct weft_regcache_table *t, uintptr_t *start
 
 /* ------------------------------------------------------------------ the cache */
 
-/*
- * The registration cache: look-up, eviction, and removing entries whose memory is unmapped. The
- * thread that receives these events is in mem/watch.c. mem/cache.h has the invariants.
- */
-
 /* The most entries that a new one may evict; a new entry that needs more is not stored. */
 #define MAX_EVICT 64
 
@@ -210,12 +199,12 @@ TAILQ_HEAD(entry_list, weft_regcache_entry);
 struct weft_regcache {
 	struct weft_context *ctx;
 	pthread_mutex_t slow;
-	_Atomic bool tried; /* whether a start was attempted; written under slow */
+	_Atomic bool tried; /* written under slow */
 	struct weft_regcache_watch watch;
 	/* under lock */
 	pthread_mutex_t lock;
 	struct weft_regcache_table table;
-	unsigned int num;          /* listed entries of all kinds */
+	unsigned int num;
 	struct entry_list lru;     /* listed, idle: least recently used first */
 	struct entry_list garbage; /* to be deregistered by weft_regcache_reap() */
 	uint64_t events;
@@ -271,7 +260,6 @@ static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uin
 	return e->mem;
 }
 
-/* Unlist the entries that overlap [start, end). @return their number */
 static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_list *list,
 				 uintptr_t start, uintptr_t end)
 {
@@ -311,7 +299,7 @@ static int cache_start(struct weft_regcache *rc, char *why, size_t why_len)
 	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
 
-/* Start the cache, at its first use; rc->slow is held. */
+/* rc->slow is held. */
 static void try_start(struct weft_regcache *rc)
 {
 	char why[256] = "";
@@ -396,7 +384,6 @@ void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *s
 
 /* ------------------------------------------------------------------ get, put */
 
-/* Register for one operation: the registration is not stored. */
 static int get_once(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		    struct weft_mem **mem)
 {
@@ -406,16 +393,12 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 	return weft_mem_make(rc->ctx, address, length, access, true, mem);
 }
 
-/* The whole pages of evicted entries. */
 struct evicted {
 	struct weft_uffd_range range[MAX_EVICT];
 	unsigned int num;
 };
 
-/*
- * Evict the least recently used entry; rc->slow and rc->lock are held. @return its bytes, 0 = all
- * are in use, or MAX_EVICT is reached
- */
+/* rc->slow and rc->lock are held. @return bytes; 0: all are in use, or MAX_EVICT is reached */
 static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 {
 	struct weft_regcache_entry *e = TAILQ_FIRST(&rc->lru);
@@ -469,10 +452,7 @@ static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 		end_watch(rc, &out->range[i]);
 }
 
-/*
- * Make room for one more entry of @p bytes; rc->slow and rc->lock are held. @return false: too few
- * idle entries, or MAX_EVICT is reached
- */
+/* rc->slow and rc->lock are held. @return false: too few idle entries, or MAX_EVICT is reached */
 static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *out)
 {
 	const struct weft_conf *conf = rc->ctx->conf;
@@ -484,7 +464,6 @@ static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *ou
 	return true;
 }
 
-/* Do idle entries have at least @p bytes? */
 static bool has_idle(struct weft_regcache *rc, size_t bytes)
 {
 	const struct weft_regcache_entry *e;
@@ -513,10 +492,7 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 	weft_regcache_reap(rc);
 }
 
-/*
- * Unlist the entries that the new one replaces: those of its kind that overlap it, and local ones
- * within its pages whose access it allows.
- */
+/* Unlist what the new entry replaces: overlapping ones, and local ones that it covers. */
 static void replace_covered(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
 	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];
@@ -539,10 +515,7 @@ static void replace_covered(struct weft_regcache *rc, const struct weft_regcache
 	}
 }
 
-/*
- * Insert a new registration into the table. The lock `slow` is held. @return false: the
- * registration is for one operation only
- */
+/* rc->slow is held. @return false: the registration is for one operation only */
 static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_entry *e,
 			      uint64_t events)
 {
@@ -566,10 +539,7 @@ static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_ent
 	return kept;
 }
 
-/*
- * Extend the range by the entries of @p kind that overlap it, and for LOCAL first to whole pages.
- * @return the number of events so far
- */
+/* @return the number of events so far */
 static uint64_t widen_range(struct weft_regcache *rc, enum weft_regcache_kind kind,
 			    uintptr_t *start, uintptr_t *end)
 {
@@ -601,8 +571,8 @@ static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end
 
 /*
  * As weft_mem_make(), with all lanes. Memory registered by idle entries must not cause a failure:
- * evict entries if that may help. First evict the known excess; if that is not enough, as much as
- * the new registration needs. rc->slow is held. @return -EAGAIN, too: the range is not watched
+ * the first retry evicts the known excess, the second at least as much as the new registration
+ * needs. rc->slow is held. @return -EAGAIN, too: the range is not watched
  */
 static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
 			  unsigned int access, struct weft_mem **mem)
@@ -623,10 +593,7 @@ static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t e
 	return err;
 }
 
-/*
- * Register the range, and store the registration if possible. rc->slow is held. @return 0; -EAGAIN:
- * the range cannot be cached; or another error
- */
+/* rc->slow is held. @return 0; -EAGAIN: the range cannot be cached; or another error */
 static int cache_miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		      struct weft_mem **mem)
 {
@@ -744,10 +711,7 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 		entry_unlist(rc, list, table_position(list, e->start));
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
-	/*
-	 * The entry does not become garbage, which another thread could deregister later: the
-	 * memory must be deregistered when this function returns.
-	 */
+	/* No garbage, which another thread could deregister after this function returns. */
 	if (last) {
 		weft_mem_deregister(mem);
 		free(e);

@@ -12,15 +12,11 @@
  * by pages.) Only one context can watch a page: other contexts of the process do not cache memory
  * in it.
  *
- * Locks, outermost first: `slow` (held by threads that register and evict, never for a hit), the
- * context's lock, `lock` (the table; a few instructions). The monitor thread holds `lock` while it
- * reads events. So code under `lock` must do nothing that could return memory to the system: no
- * malloc(), no free(), no driver call. This applies to the monitor thread, too. So the next caller,
- * a progress call at the latest, deregisters the memory of entries that the monitor has removed.
- *
- * An entry is a hit only for a compatible use. If its keys go to a peer, the entry must allow peers
- * exactly the same access, and cover only memory offered with this right before (see the kinds in
- * cache.c).
+ * Locks, outermost first: `slow` (held by threads that register and evict), the context's lock,
+ * `lock` (the table; a few instructions). The monitor thread holds `lock` while it reads events. So
+ * code under `lock` must do nothing that could return memory to the system: no malloc(), no free(),
+ * no driver call. This applies to the monitor thread, too. So the next caller, a progress call at
+ * the latest, deregisters the memory of entries that the monitor has removed.
  *
  * Memory that peers may write has one user at a time. When its operation fails, the peer's hardware
  * may still write, and deregistering must not have to wait for other operations
@@ -47,16 +43,12 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
 /** End the thread, and deregister everything. The caller does not hold the context's lock. */
 void weft_regcache_free(struct weft_regcache *rc);
 
-/**
- * Does the cache store registrations? False with WEFT_REG_CACHE=off. Otherwise true before the
- * first use, which tries to start the cache; afterwards true if the start succeeded.
- */
+/** @return true before the first use, which tries to start the cache, unless WEFT_REG_CACHE=off */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
 /** Deregister the entries that are garbage. The caller holds no lock of the cache or context. */
 void weft_regcache_reap(struct weft_regcache *rc);
 
-/** The counters and levels of the cache. */
 #define WEFT_REGCACHE_COUNTERS(X)                                                         \
 	X(hits, "regcache.hits", "Registrations found in the cache.")                     \
 	X(misses, "regcache.misses", "Registrations made and kept.")                      \

@@ -26,10 +26,7 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
-/*
- * Number the domain of @p iface. The number stays the same while the context exists, because peers
- * have it in their keys. @return WEFT_MAX_DOMAINS: there are too many, or there is no memory
- */
+/* Peers have the number in their keys. @return WEFT_MAX_DOMAINS: too many, or no memory */
 static unsigned int domain_index(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
 	struct weft_ctx_domain *d;
@@ -143,10 +140,7 @@ static void note_shortage(const struct weft_mem *mem, const struct weft_lane_ifa
 				    mem->length, rc);
 }
 
-/*
- * Did registering for one operation fail recently for lack of memory, and would it fail again?
- * @return 0, or the error
- */
+/* @return 0, or a recent error that registering @p length bytes for one operation would repeat */
 static int shortage_check(struct weft_context *ctx, size_t length)
 {
 	unsigned int i;
@@ -330,7 +324,6 @@ static bool has_domain(const struct weft_mem *mem)
 }
 
 /*
- * Registers @p mem with the domains of all open interfaces.
  * @param partial  lanes that can copy may lack it; on the fly at least one lane must have it
  * @return 0, or the error of a domain that must not lack it: others may have been added. If the
  *   user registers @p mem, a domain whose table is full (-ENOSPC) may lack it, too
@@ -396,10 +389,7 @@ static void set_key(struct weft_mem_slot *slot, uint64_t key, struct weft_mem *m
 	mem->key = key;
 }
 
-/*
- * Give @p mem a random key. The caller holds the context's lock. @return 0; -ENOMEM: also if no
- * free slot was found; the error of the random source
- */
+/* The context's lock is held. @return 0; -ENOMEM, also without a free slot; or of random() */
 static int make_key(struct weft_mem_table *keys, const struct weft_platform *platform,
 		    struct weft_mem *mem)
 {
@@ -424,10 +414,7 @@ static int make_key(struct weft_mem_table *keys, const struct weft_platform *pla
 	return -ENOMEM;
 }
 
-/*
- * Give @p mem a chosen key. The caller holds the context's lock. @return 0; -EEXIST: the key is in
- * use; -ENOMEM: also if the key's slots are in use
- */
+/* The context's lock is held. @return 0; -EEXIST; -ENOMEM, also if the key's slots are in use */
 static int enter_key(struct weft_mem_table *keys, uint64_t key, struct weft_mem *mem)
 {
 	struct weft_mem_slot *slots, *slot, *unused = NULL;
@@ -474,10 +461,7 @@ struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t k
 	return NULL;
 }
 
-/*
- * The caller holds the context's lock. After the call no thread uses the memory by this key, and
- * none can start to.
- */
+/* The context's lock is held. After the call no thread uses the memory by this key. */
 static void revoke_key(struct weft_mem_slot *slot)
 {
 	atomic_store(&slot->key, 0);
@@ -517,10 +501,9 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 /* ------------------------------------------------------------------ registrations */
 
 /*
- * A registration belongs to the context and has one driver state per domain. Interfaces come and go
- * with workers, so the state moves to another interface of the domain when its own closes. Changes
- * need the context's lock; those of exports need its export_lock. core/worker.h names the fields
- * read without a lock.
+ * Interfaces come and go with workers, so the driver's state of a registration moves to another
+ * interface of the domain when its own closes. Changes need the context's lock; those of exports
+ * need its export_lock. core/worker.h names the fields read without a lock.
  */
 
 /*
@@ -535,7 +518,6 @@ static void free_mem(struct weft_mem *mem)
 	free(mem);
 }
 
-/* Are these rights valid, and used by a feature of the context? @return 0, -EINVAL, -EOPNOTSUPP */
 static int rights_check(const struct weft_context *ctx, unsigned int rights)
 {
 	const unsigned int rma = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE;
@@ -556,7 +538,6 @@ static int rights_check(const struct weft_context *ctx, unsigned int rights)
 	return 0;
 }
 
-/* Remove @p mem from the context's list and free it, together with its exported registrations. */
 static void mem_drop(struct weft_mem *mem)
 {
 	unsigned int i;
@@ -569,7 +550,6 @@ static void mem_drop(struct weft_mem *mem)
 	free_mem(mem);
 }
 
-/* The access that lanes must allow so that peers have these rights. */
 static unsigned int access_of(unsigned int rights)
 {
 	unsigned int access = 0;
@@ -733,7 +713,6 @@ void weft_mem_put_dead(struct weft_mem *mem)
 		weft_regcache_put_dead(mem->ctx->regcache, mem);
 }
 
-/* Count one more export of the registration *@p at. @return that registration, or NULL */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {
 	struct weft_mem *narrow;
@@ -759,7 +738,7 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 		return narrow;
 	like.on_the_fly = true;
 	pthread_mutex_lock(&mem->ctx->lock);
-	/* Another thread may have made it in the meantime. */
+	/* Another thread may have made the registration in the meantime. */
 	narrow = export_again(mem->ctx, at);
 	if (!narrow && mem_make_like(mem->ctx, &like, true, &narrow) == 0) {
 		narrow->exported = 1;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/mem.h
- * Registered memory: registrations and the interfaces that come and go; keys by which peers access
- * memory; registration on the fly.
+ * Registered memory, and the keys by which peers access it.
  *
- *	mem/mem.c     registering, deregistering; moving state between interfaces; keys by which
- *	              peers access memory through messages; a registration's state in each
- *	              domain, its cost, exhausted memory
+ *	mem/mem.c     registering, deregistering; moving state between interfaces; keys for
+ *	              messages; a registration's state in each domain, its cost, exhausted memory
  *	mem/cache.c   the registration cache: its contents by kind and by address, look-up, eviction
  *	mem/watch.c   userfaultfd, which sends events of unmapped memory; the thread that reads them
  */
@@ -20,8 +18,8 @@
 /** The key with which a peer's lanes read and write a registration. */
 struct weft_mem_key {
 	/**
-	 * Number of the domain in this context. The peer has it from the worker address: its lane
-	 * whose weft_ep_lane.remote_domain equals this uses this key.
+	 * Number of the domain in this context, as in the worker address. A lane of the peer whose
+	 * weft_ep_lane.remote_domain equals the number uses this key.
 	 */
 	uint8_t domain;
 	const struct weft_lane_driver *driver;
@@ -35,7 +33,6 @@ struct weft_mem_key {
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
 
-/* Keys by which messages access memory: core/worker.h. */
 /** @return the slot of a valid key; slot->mem exists until weft_mem_key_leave(); NULL = invalid */
 struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key);
 
@@ -86,7 +83,6 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
  */
 void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead);
 
-/** Does the registration cover the buffer? */
 static inline bool weft_mem_covers(const struct weft_mem *mem, const void *buf, size_t length)
 {
 	uintptr_t base = (uintptr_t)mem->address, at = (uintptr_t)buf;
@@ -109,24 +105,20 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
-/* The other headers of this folder that other folders may include. */
 #include "mem/cache.h"
 #include "mem/mem.h"
 
 /* ------------------------------------------------------------------ domains */
 
-/*
- * The domains of a registration: its state in lane drivers, the cost of making it, and the backoff
- * when registrable memory is exhausted. The context's lock is held, unless stated otherwise.
- */
+/* The context's lock is held in the functions below, unless stated otherwise. */
 
 /** @return the driver's state of @p mem for @p iface, or NULL. The call needs no lock. */
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface);
 
 /**
- * Get the cost of registering in the domain of @p iface: measured (an average over the last
- * registrations of this context), else the driver's figures. The call takes the context's lock.
+ * Get the cost of registering in the domain of @p iface: fitted to the last registrations of this
+ * context, or the driver's figures if there are too few. The call takes the context's lock.
  * @param[out] cost    s
  * @param[out] growth  s/byte
  * @return true = measured
@@ -134,10 +126,9 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
 		   double *growth);
 
-/** Free the list of domains, after all interfaces of the context have been closed. */
+/** The interfaces of the context must have been closed. */
 void weft_mem_domains_free(struct weft_context *ctx);
 
-/** Register all memory of the context with the domain of a new iface, too. */
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
 
 /** Move the registrations of a closing iface to another one of its domain, or end them. */

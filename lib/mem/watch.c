@@ -169,11 +169,11 @@ bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range 
 /* ------------------------------------------------------------------ thread */
 
 /*
- * A child that does not exec has a copy of the descriptor as long as it runs. When the parent
- * closes its own, the copy would remain open, memory would remain watched, and a thread that unmaps
- * such memory would wait forever. So the child closes its copy first of all. uffds_lock is held
- * during fork(), so that each descriptor in the list is open in the child. No thread waits for
- * events while it holds uffds_lock.
+ * A child that does not exec has a copy of the descriptor as long as it runs: memory would remain
+ * watched after the parent closes its own, and a thread that unmaps such memory would wait forever.
+ * So the child closes its copy first of all. uffds_lock is held during fork(), so that each
+ * descriptor in the list is open in the child. No thread waits for events while it holds
+ * uffds_lock.
  */
 static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_regcache_watch) uffds = LIST_HEAD_INITIALIZER(uffds);

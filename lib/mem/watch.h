@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/watch.h
- * The registration cache's watch on the address space: events of memory that is unmapped, and the
- * thread that reads them.
+ * The registration cache's watch on the address space: a userfaultfd for cached memory, the thread
+ * that reads its events, and the handling of both in fork(). mem/cache.h has the reasons.
  */
 #ifndef WEFT_MEM_WATCH_H
 #define WEFT_MEM_WATCH_H
@@ -17,21 +17,16 @@
 /* ------------------------------------------------------------------ userfaultfd */
 
 /*
- * Events of memory that is unmapped: the registration cache's use of Linux's userfaultfd(2). A
- * watched range behaves as before: nothing in it is write-protected, so no page fault waits for
- * this process. If possible, mappings are watched as a whole, so that each remains one mapping. A
- * thread that unmaps, moves or empties watched memory waits in the kernel until the event is read.
+ * Nothing in a watched range is write-protected, so no page fault waits for this process. If
+ * possible, mappings are watched as a whole, so that each remains one mapping. A thread that
+ * unmaps, moves or empties watched memory waits in the kernel until the event is read.
  */
 
-/** A range whose pages are gone. */
 struct weft_uffd_range {
 	uintptr_t start, end;
 };
 
-/**
- * @param why  gets the reason of an error, and its remedy
- * @return a descriptor, or a negative error
- */
+/** @return a descriptor, or a negative error with its reason and remedy in @p why */
 int weft_uffd_open(char *why, size_t why_len);
 
 /** Watch whole pages. @return 0, or an error: the mapping is not suitable, or has another watch */
@@ -57,11 +52,6 @@ bool weft_uffd_changing(int fd, uintptr_t page);
 bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range *whole);
 
 /* ------------------------------------------------------------------ thread */
-
-/*
- * The registration cache's watch on the address space: a userfaultfd for cached memory, the thread
- * that reads its events, and the handling of both in fork(). mem/cache.h has the reasons.
- */
 
 struct weft_regcache_watch {
 	/* set by the owner before the start */

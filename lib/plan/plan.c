@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans: filled from a profile file or from a live endpoint. */
 
 #include "plan/plan.h"
 
@@ -20,32 +19,17 @@
 
 /* ------------------------------------------------------------------ profile files */
 
-/*
- * Profile files: lanes that need not exist, for weft_plan_read().
- *
- *	# comment
- *	[lane ena0]
- *	driver = dpdk
- *	bandwidth = 25Gbps
- *	...
- *	[model]
- *	bcopy_bw = 8GBs
- *
- * An error message names the file, the line if one is at fault, and what is wrong or expected.
- */
+/* Profile files, whose lanes need not exist: weft-info(1) describes the format. */
 
 #define LINE_LEN 512
 
-/*
- * Default of am_max, bytes. dpdk: frames of an MTU of 1500 without headers; roce: a receive buffer.
- */
+/* Default of am_max, bytes. dpdk: an MTU of 1500 without headers; roce: a receive buffer. */
 #define AM_MAX_DPDK 1426
 #define AM_MAX_ROCE 8320
-/* Bytes that a verbs queue pair sends inline. */
+/* Bytes that a verbs queue pair is assumed to send inline. */
 #define SHORT_MAX_ROCE 220
 #define OVERHEAD_DEFAULT 75e-9
 
-/* A lane as the file describes it. */
 struct lane {
 	unsigned int line; /* line of the section's heading */
 	uint32_t seen;     /* bit i: the section has keys[i] */
@@ -136,7 +120,7 @@ static const struct key keys[] = {
 static const char key_names[] = "driver bandwidth latency overhead reg_cost reg_growth am_max get "
 				"put domain device";
 
-/* Units. Only bytes may be given without one. */
+/* Only bytes may be given without a unit. */
 struct unit {
 	const char *name;
 	double factor;
@@ -460,7 +444,7 @@ static int finish(struct parser *p)
 	return 0;
 }
 
-/* The values of the keys that [model] lacks: those of the configuration. */
+/* Keys that [model] lacks have the configuration's values. */
 static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 {
 	*to = (struct weft_conf){
@@ -476,7 +460,6 @@ static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 	};
 }
 
-/* Parse a profile; values that it lacks are those of model.conf. @return as weft_plan_read() */
 static int parse_profile(FILE *in, const char *name, struct weft_plan *plan, char *why,
 			 size_t why_len)
 {
@@ -521,7 +504,7 @@ const char *weft_op_name(enum weft_op op)
 
 int weft_op_find(const char *name)
 {
-	/* Names of fetching atomics that users, and weft-perf's tests, have. */
+	/* Other names of fetching atomics, for users and weft-perf's tests. */
 	if (name && (strcmp(name, "fadd") == 0 || strcmp(name, "cswap") == 0))
 		return WEFT_OP_AMO_FETCH;
 	for (size_t i = 0; name && i < NUM_NAMES; i++)
@@ -530,10 +513,7 @@ int weft_op_find(const char *name)
 	return -EINVAL;
 }
 
-/*
- * Any thread may query a plan, so all reasons are stored before it is in use.
- * @return 0 or -ENOMEM
- */
+/* Any thread may query a plan, so all reasons are stored before it is in use. */
 static int store_reasons(struct weft_plan *plan)
 {
 	struct weft_curve cv;
@@ -641,7 +621,6 @@ int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **out)
 	return 0;
 }
 
-/* Print a table for each operation, for the buffers that it usually has. */
 static void print_all(const struct weft_plan *plan, FILE *out)
 {
 	for (unsigned int op = 0; op < WEFT_OP_LAST; op++) {
@@ -685,7 +664,6 @@ void weft_plan_destroy(struct weft_plan *plan)
 	free(plan);
 }
 
-/* Protocol @p index among those that implement the operation; NULL past the last. */
 static const struct weft_proto *nth(const struct weft_plan *plan, const struct weft_proto_key *key,
 				    unsigned int index)
 {

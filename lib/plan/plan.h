@@ -3,10 +3,8 @@
  * @file plan/plan.h
  * The contents of a plan (weft_plan.h), for the files that make and print one:
  *
- *	plan/plan.c   plans, filled from a live endpoint or from a profile file, whose lanes need
- *	              not exist
- *	plan/print.c  output for users and scripts: boxes, comma-separated values, sentences; the
- *	              origin of every number: protocol, stage, term
+ *	plan/plan.c   plans, filled from a live endpoint or from a profile file
+ *	plan/print.c  output for users and scripts; the origin of every number
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -27,27 +25,25 @@ struct weft_plan_lane {
 };
 
 struct weft_plan {
-	char title[128]; /* origin of the lanes */
+	char title[128];
 	struct weft_model model;
 	struct weft_plan_lane lanes[WEFT_MODEL_LANES];
-	bool measured;             /* the copy bandwidth is this host's, measured, not configured */
+	bool measured;             /* no copy bandwidth is configured */
 	struct weft_texts reasons; /* weft_proto_info.why of protocols that can carry no size */
 };
 
 struct weft_ep;
 
 /**
- * weft_ep_events.settled(): with WEFT_PROTO_INFO, log the protocols that the endpoint will use by
- * size. Endpoints with equal lanes share one output.
+ * weft_ep_events.settled(): with WEFT_PROTO_INFO, log the protocols that the endpoint will use.
+ * Endpoints with equal lanes share one output.
  */
 void weft_plan_settled(struct weft_ep *ep);
 
-/** weft_plan_read() with the given protocols. */
 int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
 			FILE *in, const char *name, struct weft_plan **out, char *why,
 			size_t why_len);
 
-/** As weft_plan_print(), for the operation and the buffer type of @p key. */
 int weft_plan_print_key(const struct weft_plan *plan, FILE *out, const struct weft_proto_key *key,
 			enum weft_plan_format format);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plan for users and scripts: boxes, CSV, sentences, and the origin of every number. */
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 
 /* ------------------------------------------------------------------ texts */
 
-/* A size as text: "1500", "256 KiB"; SIZE_MAX: "inf". @return buf */
 static const char *size_text(size_t size, char *buf, size_t len)
 {
 	static const char *const units[] = {"", " KiB", " MiB", " GiB"};
@@ -28,7 +26,6 @@ static const char *size_text(size_t size, char *buf, size_t len)
 	return buf;
 }
 
-/* A size with all digits: "256 KiB (262144 bytes)"; SIZE_MAX: "no size". @return buf */
 static const char *bytes_text(size_t size, char *buf, size_t len)
 {
 	char text[32];
@@ -42,7 +39,6 @@ static const char *bytes_text(size_t size, char *buf, size_t len)
 	return buf;
 }
 
-/* A time as text: "750 ns", "12.3 us". @return buf */
 static const char *time_text(double s, char *buf, size_t len)
 {
 	if (s < 1e-6)
@@ -56,7 +52,6 @@ static const char *time_text(double s, char *buf, size_t len)
 	return buf;
 }
 
-/* Lanes of @p mask by name, joined by @p sep. @return buf */
 static const char *lane_names(const struct weft_plan *plan, uint32_t mask, const char *sep,
 			      char *buf, size_t size)
 {
@@ -99,7 +94,6 @@ static void shares_text(const struct weft_plan *plan, const struct weft_curve *c
 
 /* ------------------------------------------------------------------ explanation */
 
-/* A cost line as text: "12.5 us + 0.08 ns/B". @return buf */
 static const char *linear_text(struct weft_linear f, char *buf, size_t size)
 {
 	char c[32];
@@ -270,7 +264,6 @@ static size_t model_verdict(const struct weft_plan *plan, const struct weft_prot
 	return SIZE_MAX;
 }
 
-/* Print the sentences about the rendezvous threshold, of the closed form and of the model. */
 static void print_threshold(const struct weft_plan *plan, FILE *out,
 			    const struct weft_proto_key *key, const char *indent)
 {
@@ -370,7 +363,7 @@ static void rule(FILE *out, int columns)
 	fputs("+\n", out);
 }
 
-/* Print a row. The lanes take as many lines as needed; a line ends behind " + " if possible. */
+/* The lanes take as many lines as needed; a line ends behind " + " if possible. */
 static void row(FILE *out, const char *size, const char *proto, const char *desc, const char *lanes)
 {
 	do {

@@ -38,7 +38,6 @@ void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, i
 	};
 }
 
-/* @param fd  passed with the message; -1 = none. @return 0 or a negative error */
 static int send_message(const struct weft_mconn *c, const struct weft_memif_message *m, int fd)
 {
 	ssize_t n = weft_socket_send_fds(c->fd, m, sizeof(*m), &fd, fd >= 0);
@@ -85,7 +84,6 @@ void weft_mconn_end(struct weft_mconn *c, const char *why)
 	memcpy(c->why, reason, sizeof(reason));
 }
 
-/* End the connection and send @p why to the peer. @return an error, for the caller to return */
 static int refuse(struct weft_mconn *c, const char *why)
 {
 	weft_mconn_end(c, why);
@@ -127,7 +125,7 @@ static size_t round_up(size_t n)
 
 void weft_memif_farewell_write(struct weft_memif_farewell *f, const uint8_t *frame, uint32_t len)
 {
-	/* The process may be killed at any moment: no part of a frame is ever sent. */
+	/* The process may be killed at any moment, so `len` is 0 while the frame is incomplete. */
 	atomic_store_explicit(&f->len, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	if (len > 0)
@@ -146,10 +144,7 @@ static void copy_farewells(struct weft_mconn *c, uint8_t *table)
 					  atomic_load_explicit(&from[i].len, memory_order_relaxed));
 }
 
-/*
- * The region has both rings, then the buffers of both, then the farewells. Their offsets have 32
- * bits, for which WEFT_MCONN_REGIONS_MAX is small enough.
- */
+/* The region has rings, their buffers, farewells: its maximum keeps offsets in 32 bits. */
 static int make_memory(struct weft_mconn *c, unsigned int log2)
 {
 	size_t ring = weft_mring_bytes(log2), bufs = round_up(2 * ring);
@@ -284,7 +279,6 @@ static int client_take(struct weft_mconn *c, const struct weft_memif_message *m)
 	}
 	if (m->type == WEFT_MEMIF_CONNECTED && c->state == WEFT_MCONN_STEPS &&
 	    c->step == STEP_CONNECT) {
-		/* The server has set all indices to 0 before. */
 		weft_mring_open(&c->tx);
 		weft_mring_open(&c->rx);
 		c->state = WEFT_MCONN_UP;
@@ -355,7 +349,6 @@ static int take_region(struct weft_mconn *c, const struct weft_memif_add_region 
 	return acknowledge(c);
 }
 
-/* @param fd  -1 after the ring has taken it */
 static int take_ring(struct weft_mconn *c, const struct weft_memif_add_ring *m, int *fd)
 {
 	bool sends = m->flags & WEFT_MEMIF_RING_C2S;
@@ -573,7 +566,7 @@ int weft_mring_attach(struct weft_mring *r, const struct weft_mregion *regions,
 		.event = -1,
 	};
 	set_size(r, log2);
-	/* For both directions the server owns tail. */
+	/* relaxed: CONNECTED orders it for the client */
 	atomic_store_explicit(&shm->tail, 0, memory_order_relaxed);
 	return 0;
 }
@@ -592,7 +585,7 @@ void weft_mring_take_part(void)
 
 /*
  * The peer's sender reads the flag right after it has moved its index, without a barrier in
- * between. So membarrier() makes one where the peer runs, if it called weft_mring_take_part().
+ * between. membarrier() makes one there, if the peer's process called weft_mring_take_part().
  * Either the sender sees the flag cleared, or this end sees the index moved.
  */
 int weft_mring_arm(struct weft_mring *r)

@@ -3,14 +3,13 @@
  * @file memif/control.h
  * A memif connection: the messages on its control socket, and the memory with its rings.
  *
- * The server sends HELLO. The client makes the memory and sends INIT, ADD_REGION, two ADD_RING and
- * CONNECT, each after the server's ACK of the previous one. CONNECTED is the last answer. A
- * connection has one ring for each direction. A message that does not fit the state ends it. To
- * weft-switch a third ADD_RING names a table of farewells.
+ * The server sends HELLO. The client makes the memory and sends INIT, ADD_REGION, an ADD_RING for
+ * each direction, and CONNECT: each but the first after the server's ACK of the previous one.
+ * CONNECTED is the last answer. To weft-switch a third ADD_RING names a table of farewells. A
+ * message that does not fit the state ends the connection.
  *
- * Only the owner's thread makes these calls; none waits. Everything from the peer is checked here:
- * lengths and types of messages, descriptors, the place of rings in their region, and what rings
- * contain.
+ * Only the owner's thread makes these calls. None waits, but weft_mwake_signal() without
+ * asynchronous I/O. Everything from the peer is checked here.
  */
 #ifndef WEFT_MEMIF_CONTROL_H
 #define WEFT_MEMIF_CONTROL_H
@@ -25,16 +24,12 @@
 /* ------------------------------------------------------------------ rings */
 
 /*
- * One memif ring, as one of its two ends uses it. Pure, but for the barrier of weft_mring_arm().
+ * The client makes the memory and moves `head`, the server moves `tail`. On C2S the client sends:
+ * the entries from tail to head are frames. On S2C the server sends: the entries from tail to head
+ * are empty buffers, which the server fills.
  *
- * A ring has descriptors and two indices. The client makes the memory and moves `head`, the server
- * moves `tail`. The sender of the ring C2S is the client: the entries from tail to head are frames.
- * The sender of S2C is the server: the entries from tail to head are empty buffers, and the server
- * fills them.
- *
- * Another process writes to the memory at any time, so an index, a length, a region or an offset is
- * read once, checked, and used as it was read. The client never reads where its buffers are: it has
- * laid them out itself.
+ * Another process writes to the memory at any time, so each value in it is read once, checked, and
+ * used as it was read. The client never reads where its buffers are: it has laid them out itself.
  */
 
 #define WEFT_MRING_LOG2_MAX 14u
@@ -43,7 +38,6 @@
 #define WEFT_MRING_NEXT 1u     /**< flag of a descriptor: the frame goes on in the next one */
 #define WEFT_MRING_REGIONS 16u
 
-/* The layout of memif 2.0. */
 struct weft_mring_desc {
 	_Atomic uint16_t flags, region;
 	_Atomic uint32_t length, offset;
@@ -76,24 +70,22 @@ struct weft_mring {
 	/** added to the peer's index and to this end's: `size` or 0, see weft_mring_make() */
 	uint16_t add_peer, add_own;
 	uint16_t size, mask;
-	uint16_t next;  /**< the next entry for this end */
+	uint16_t next;
 	uint16_t ready; /**< number of entries from `next` on that belong to this end */
 	/** client: its buffers, in the order of the entries; NULL: this end is the server */
 	uint8_t *bufs;
 	uint32_t bsize;
-	const struct weft_mregion *regions; /**< server: the client's regions */
+	const struct weft_mregion *regions;
 	unsigned int num_regions;
 	int event; /**< eventfd that wakes the receiver; -1 = none */
 };
 
-/** A buffer, or a part of a received frame. */
 struct weft_mring_buf {
 	uint8_t *at; /**< NULL = the descriptor is invalid */
 	uint32_t len;
-	bool more; /**< the frame goes on in the next entry */
+	bool more;
 };
 
-/** Bytes of a ring. */
 static inline size_t weft_mring_bytes(unsigned int log2)
 {
 	return sizeof(struct weft_mring_shm) + ((size_t)1 << log2) * sizeof(struct weft_mring_desc);
@@ -126,7 +118,6 @@ void weft_mring_take_part(void);
  */
 int weft_mring_arm(struct weft_mring *r);
 
-/** Receiver: end weft_mring_arm(), as this end polls again. */
 static inline void weft_mring_disarm(struct weft_mring *r)
 {
 	/* relaxed: a signal too many is harmless */
@@ -156,7 +147,7 @@ static inline struct weft_mring_desc *weft_mring_desc(const struct weft_mring *r
 	return &r->shm->desc[(r->next + i) & r->mask];
 }
 
-/** Server: the bytes that a descriptor of the client names; NULL: they exceed its region. */
+/** Server: the bytes that the client's descriptor names; at == NULL: they exceed its region. */
 static inline struct weft_mring_buf weft_mring_foreign(const struct weft_mring *r, unsigned int i)
 {
 	const struct weft_mring_desc *d = weft_mring_desc(r, i);
@@ -177,7 +168,6 @@ static inline uint8_t *weft_mring_own(const struct weft_mring *r, unsigned int i
 	return r->bufs + (size_t)((r->next + i) & r->mask) * r->bsize;
 }
 
-/** Receiver: entry @p i of those that are ready. */
 static inline struct weft_mring_buf weft_mring_frame(const struct weft_mring *r, unsigned int i)
 {
 	const struct weft_mring_desc *d = weft_mring_desc(r, i);
@@ -193,7 +183,6 @@ static inline struct weft_mring_buf weft_mring_frame(const struct weft_mring *r,
 					       WEFT_MRING_NEXT};
 }
 
-/** Sender: the buffer of entry @p i of those that are ready. */
 static inline struct weft_mring_buf weft_mring_room(const struct weft_mring *r, unsigned int i)
 {
 	if (!r->bufs)
@@ -201,7 +190,6 @@ static inline struct weft_mring_buf weft_mring_room(const struct weft_mring *r, 
 	return (struct weft_mring_buf){weft_mring_own(r, i), r->bsize, false};
 }
 
-/** Set the length of entry @p i, whose frame ends there. */
 static inline void weft_mring_fill(const struct weft_mring *r, unsigned int i, uint32_t len)
 {
 	struct weft_mring_desc *d = weft_mring_desc(r, i);
@@ -236,10 +224,7 @@ static inline bool weft_mring_sleeps(const struct weft_mring *r)
 
 /* ------------------------------------------------------------------ control messages */
 
-/*
- * The messages on a control socket of memif 2.0, and checks of what they bring. All of these
- * messages have the size that DPDK's net_memif sends.
- */
+/* Messages on a control socket of memif 2.0, with the size that DPDK's net_memif sends. */
 
 #define WEFT_MEMIF_VERSION 0x0200u
 #define WEFT_MEMIF_SECRET 24u
@@ -249,10 +234,7 @@ static inline bool weft_mring_sleeps(const struct weft_mring *r)
 #define WEFT_MEMIF_FAREWELLS 1u
 #define WEFT_MEMIF_LOG2_FAREWELLS 10u
 
-/**
- * The farewell of one connection of a lane: a frame that weft-switch forwards when the client's
- * process has ended. The client writes it to its region, from which the switch then copies it.
- */
+/** A frame of one connection, which weft-switch forwards when the client's process has ended. */
 struct weft_memif_farewell {
 	_Atomic uint32_t len; /**< bytes of the frame; 0 = none, or it is being written */
 	uint8_t frame[124];
@@ -314,7 +296,7 @@ struct __attribute__((packed)) weft_memif_message {
 
 static_assert(sizeof(struct weft_memif_message) == 128, "memif's messages");
 
-/** Compare secrets, in the same time for a wrong one and for the right one. */
+/** Compare secrets in constant time. */
 bool weft_memif_same_secret(const char a[WEFT_MEMIF_SECRET], const char b[WEFT_MEMIF_SECRET]);
 
 /** @return @p fd is an eventfd. A write to another file of the peer could block, or change it. */
@@ -329,18 +311,18 @@ struct weft_mconn_conf {
 	bool server;
 	uint32_t id;
 	uint32_t bsize;    /**< client: bytes of each buffer */
-	uint8_t log2_ring; /**< log2 of a ring's entries; a server accepts smaller rings, too */
+	uint8_t log2_ring; /**< log2 of a ring's entries, at most: a peer may have smaller rings */
 	char secret[24];   /**< the same at both ends; may have no zero byte */
 	/** client of weft-switch: the table whose copy each connection has; NULL = it has none */
 	const struct weft_memif_farewell *farewells;
 };
 
 enum weft_mconn_state {
-	WEFT_MCONN_NONE,  /**< no control socket */
-	WEFT_MCONN_HELLO, /**< client: waits for HELLO */
+	WEFT_MCONN_NONE,
+	WEFT_MCONN_HELLO,
 	WEFT_MCONN_STEPS, /**< client: it sends its messages, up to CONNECT */
-	WEFT_MCONN_INIT,  /**< server: waits for INIT */
-	WEFT_MCONN_RINGS, /**< server: gets regions and rings */
+	WEFT_MCONN_INIT,
+	WEFT_MCONN_RINGS,
 	WEFT_MCONN_UP,
 };
 
@@ -355,21 +337,18 @@ struct weft_mconn {
 	struct weft_mregion region[WEFT_MRING_REGIONS];
 	struct weft_mring rx, tx;
 	struct weft_memif_farewell *farewells; /**< client: the table in region 0; NULL = none */
-	char why[160];                         /**< the reason why the connection ended */
+	char why[160];
 };
 
 void weft_mconn_init(struct weft_mconn *c, const struct weft_mconn_conf *conf, int epoll);
 
 /**
- * Begin on a connected control socket, which is @p c's from now on. @return 0, or a negative error:
- * the connection has ended, its socket is closed, and the reason is in c->why
+ * Begin on a connected control socket, which @p c owns from now on.
+ * @return 0, or a negative error: the connection has ended, and the reason is in c->why
  */
 int weft_mconn_start(struct weft_mconn *c, int fd);
 
-/**
- * Handle the messages that have arrived.
- * @return 0, or a negative error: the connection has ended, and the reason is in c->why
- */
+/** Handle the messages that have arrived. @return as weft_mconn_start() */
 int weft_mconn_input(struct weft_mconn *c);
 
 /** End a connection, if there is one. @p why, if not NULL, is sent to the peer, and kept. */
@@ -381,12 +360,10 @@ void weft_memif_farewell_write(struct weft_memif_farewell *f, const uint8_t *fra
 /* ------------------------------------------------------------------ signals of an eventfd */
 
 /*
- * The eventfd that is signalled is open in another process, too.
- *
- * O_NONBLOCK belongs to the open file, so the other process can remove it, and fill the counter. A
- * write() then blocks for good, also right after a poll(). The kernel's asynchronous I/O adds to
- * the counter of an eventfd when an operation ends, and never blocks for it. So the signal is the
- * end of a write of no bytes to /dev/null.
+ * The eventfd that is signalled is open in another process, too. That process can remove O_NONBLOCK
+ * and fill the counter: a write() then blocks for good, also right after a poll(). The kernel's
+ * asynchronous I/O never blocks for an eventfd's counter. So the signal is the end of a write of no
+ * bytes to /dev/null.
  */
 
 struct weft_mwake {
@@ -397,7 +374,7 @@ struct weft_mwake {
 void weft_mwake_open(struct weft_mwake *w);
 void weft_mwake_close(struct weft_mwake *w);
 
-/** @return false: the eventfd was not signalled */
+/** @return false: the eventfd was not signalled; errno is set */
 bool weft_mwake_signal(struct weft_mwake *w, int event);
 
 #endif /* WEFT_MEMIF_CONTROL_H */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A frame port over memif rings: its sockets, frames into rings and out of them, sleeping. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,18 +41,17 @@
 /* ms after which a client whose handshake has not ended gives way to the next one. */
 #define HALF_OPEN_MS 2000u
 #define BACKLOG 64
-#define SWITCH_MS 100u /* ms for which an open waits for weft-switch */
+#define SWITCH_MS 100u /* ms that an open waits for weft-switch, at most */
 
 /*
- * A burst of received frames ends once it has this number of bytes. The engine frees a burst's
- * buffers before the next one. So the same few buffers are used again, and stay in the first-level
- * cache.
+ * Bytes after which a burst of received frames ends. The engine frees its buffers before the next
+ * one, so the same few are used again, and stay in the first-level cache.
  */
 #define BURST_BYTES 32768u
 
 /*
- * Least bytes of a frame that is read in place, in the ring. Its first IN_PLACE_HEAD bytes are
- * copied before they are checked: all headers up to that of the message.
+ * Least bytes of a frame that is read in place, in the ring. Its first IN_PLACE_HEAD bytes, with
+ * all headers, are copied before they are checked.
  */
 #define IN_PLACE_MIN 2048u
 #define IN_PLACE_HEAD 128u
@@ -96,7 +94,6 @@ static bool is_trusted(struct weft_mport *p, int fd)
 	return false;
 }
 
-/* The connection has ended (and its memory was unmapped): log it, and set the next try. */
 static void conn_lost(struct weft_mport *p, bool was_up)
 {
 	if (was_up)
@@ -174,7 +171,6 @@ static void try_connect(struct weft_mport *p)
 	conn_begin(p, fd);
 }
 
-/* The rings are there: the peer's eventfd wakes a sleeping owner. */
 static void conn_up(struct weft_mport *p)
 {
 	/* The edge is enough: nothing reads the descriptor, whose read could block. */
@@ -186,10 +182,7 @@ static void conn_up(struct weft_mport *p)
 	weft_debug("memif socket %s: connected", p->path);
 }
 
-/*
- * Handle what has happened on the sockets. The end of a connection unmaps its rings, so nothing is
- * handled while the owner reads frames in place.
- */
+/* The end of a connection would unmap its rings, in which the owner may still read frames. */
 static void look(struct weft_mport *p)
 {
 	bool up = is_up(p);
@@ -220,7 +213,6 @@ static __rte_noinline void look_idle(struct weft_mport *p)
 	look(p);
 }
 
-/* @return whether the connection is up */
 static inline bool poll_sockets(struct weft_mport *p)
 {
 	p->polls++;
@@ -236,9 +228,8 @@ static inline bool poll_sockets(struct weft_mport *p)
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 /*
- * Copy the frame that begins at entry @p first, whose buffer is @p b, into @p m. An invalid frame
- * gives @p m no bytes. Each byte of the ring is read once; the engine checks the copy.
- * @return entries of the frame
+ * Each byte of the ring is read once: the engine checks the copy. An invalid frame has no bytes.
+ * @return entries of the frame, which begins at entry @p first with the buffer @p b
  */
 static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int first,
 				      struct weft_mring_buf b, uint32_t room, struct rte_mbuf *m)
@@ -262,10 +253,7 @@ static inline unsigned int copy_frame(const struct weft_mring *r, unsigned int f
 	return i - first;
 }
 
-/*
- * @return the frame stays in the ring: it is long, has one entry, and the owner reads in place.
- * @param num  frames of the burst that stay already, of WEFT_MPORT_HELD at most
- */
+/* @param num  frames of the burst that stay in the ring already */
 static inline bool stays(const struct weft_mport *p, const struct weft_mring_buf *b, uint32_t num)
 {
 	return p->fp.rx_in_place && b->len >= IN_PLACE_MIN && b->len <= p->fp.frame_size &&
@@ -323,7 +311,6 @@ static uint16_t take_frames(struct weft_mport *p, struct rte_mbuf **pkts, uint16
 	return got;
 }
 
-/* Return the entries of the last burst, as the owner has read its frames. */
 static __rte_noinline void return_held(struct weft_mport *p)
 {
 	weft_mring_return(&p->conn.rx, p->held);
@@ -383,7 +370,6 @@ static void wake_peer(struct weft_mport *p)
 			   strerror(errno));
 }
 
-/* @return entries to fill, or an error. Reads the peer's index if fewer than @p n are known. */
 static inline int room_for(struct weft_mring *r, uint16_t n)
 {
 	return r->ready >= n ? r->ready : weft_mring_poll(r);
@@ -428,7 +414,7 @@ static uint16_t memif_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
-/* Takes the edges of all descriptors. */
+/* The set stays readable until its edges are taken. */
 static void drain_events(const struct weft_mport *p)
 {
 	struct epoll_event ev[4];
@@ -502,7 +488,7 @@ static void memif_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 			 p->path);
 }
 
-/* @return an entry that is free; 0 = none. Entry 0 is not used */
+/* @return a free entry; 0 = none */
 static uint16_t free_farewell(struct weft_mport *p)
 {
 	const unsigned int num = (1u << WEFT_MEMIF_LOG2_FAREWELLS) - 1;
@@ -585,7 +571,6 @@ static const char *role(const struct weft_mport *p)
 	return p->conf.server ? "server" : "client";
 }
 
-/* Claim this end, which no other process may have. */
 static int claim_end(struct weft_mport *p, char *why, size_t why_len)
 {
 	struct weft_claim_owner owner = {0};
@@ -706,10 +691,7 @@ static int open_sockets(struct weft_mport *p, char *why, size_t why_len)
 	return p->conf.server ? listen_at(p, why, why_len) : 0;
 }
 
-/*
- * The switch keeps a port for a process that has connected, whether or not the process polls
- * afterwards. A switch that does not answer is no error.
- */
+/* The switch keeps a port for a process that has connected, even if it never polls. */
 static void await_switch(struct weft_mport *p)
 {
 	for (unsigned int i = 0; i < SWITCH_MS && !is_up(p); i++) {

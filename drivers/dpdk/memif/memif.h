@@ -4,8 +4,7 @@
  * Frame ports over memif rings, without a port of DPDK: doc/ports.md, "Memif lanes of Weft's own".
  *
  *	memif/memif.c     a port: its sockets, frames into rings and out of them, sleeping
- *	memif/control.c   a connection: messages of its control socket, states, memory and rings;
- *	                  signals of an eventfd that the peer may have made blocking
+ *	memif/control.c   a connection: control messages, memory and rings, signals of eventfds
  */
 #ifndef WEFT_MEMIF_MEMIF_H
 #define WEFT_MEMIF_MEMIF_H
@@ -31,13 +30,10 @@ struct weft_mport_opts {
 	uint16_t mtu;        /**< IP MTU; 0 = by bsize */
 	bool vlan;           /**< frames have a tag */
 	uint32_t frame_size; /**< bytes of a frame at most; 0 = by the MTU */
-	uint32_t rx_bufs;    /**< buffers of the pool */
-	bool no_extbuf;      /**< no sends from user memory */
+	uint32_t rx_bufs;
+	bool no_extbuf; /**< no sends from user memory */
 	char secret[24];
-	/**
-	 * The peer is weft-switch, whose identity was checked when it granted the port. In a
-	 * container its user may have no number.
-	 */
+	/** the peer is weft-switch, checked when it granted the port; its user may be unknown */
 	bool vouched;
 	bool network;     /**< the peer forwards frames to a network */
 	bool farewells;   /**< the peer forwards farewells when this process has ended */
@@ -45,7 +41,7 @@ struct weft_mport_opts {
 };
 
 /**
- * Open one end of a memif connection. A peer that is not there yet is no error. The EAL is up.
+ * Open one end of a memif connection. A missing peer is no error. The EAL must be up.
  * @param path  of the control socket
  * @return 0, or a negative error with a sentence in @p why
  */
@@ -66,9 +62,9 @@ struct weft_mport {
 	struct weft_frame_port fp; /* first */
 	struct weft_mconn_conf conf;
 	struct weft_mconn conn;
-	struct weft_mwake wake;                /* signals conn.tx.event */
-	struct weft_memif_farewell *farewells; /**< table of farewells, or NULL */
-	uint16_t last_farewell;                /**< the entry that was assigned last */
+	struct weft_mwake wake;
+	struct weft_memif_farewell *farewells;
+	uint16_t last_farewell;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listener, claim, epoll; /**< -1 = none */
 	bool armed, vouched;
