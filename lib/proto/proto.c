@@ -75,7 +75,6 @@ void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint3
 			"each domain once");
 }
 
-/* The fragments of one round. */
 struct round {
 	uint32_t lanes;
 	size_t payload;     /* bytes */
@@ -183,7 +182,6 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 			 hdr);
 		return -ENOTSUP;
 	}
-	/* A single fragment goes over the lowest-latency lane, if that is in the set. */
 	single = r.lanes >> m->am_lane & 1 ? m->am_lane : (unsigned int)__builtin_ctz(r.lanes);
 	one = &m->lanes[single];
 	weft_curve_lanes(cv, m, r.lanes);
@@ -271,10 +269,6 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 	return yes;
 }
 
-/*
- * Begin the curve of a rendezvous: an RTS announces, both ends keep a request, the receiver sends
- * ATS. `perf_diff` reduces the time of the whole curve.
- */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)
 {
@@ -324,7 +318,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 		return -ENOTSUP;
 	}
 	begin(m, key, cv);
-	/* Further requests are sent while data comes. */
+	/* Only the first request takes time: later ones are sent while data arrives. */
 	weft_cost_control(cv, m, "pull request");
 	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
 	if (rc == 0)
@@ -332,7 +326,6 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	return rc;
 }
 
-/* Add native reads or writes: the work is the same for get and put. */
 static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv, enum weft_stage poster)
 {
@@ -346,8 +339,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 	/*
 	 * Lanes without native operations carry a share of the data as messages (rndv/pull.c,
 	 * rndv/sender.c). The copies of these messages take no time of their own: the native lanes'
-	 * wires are busy for as long. Only the receiver's choice counts these lanes. The closed
-	 * form and the tables of senders count the native lanes alone.
+	 * wires are busy for as long. Only the receiver's choice counts these lanes.
 	 */
 	all = lanes;
 	if (key->op == WEFT_OP_RNDV_DATA)
@@ -431,7 +423,6 @@ static const enum resource resource_of[WEFT_NUM_STAGES] = {
 	[WEFT_STAGE_RECV_REG] = RECEIVER, [WEFT_STAGE_LATENCY] = NOTHING,
 };
 
-/* The stage that represents each resource in texts. */
 static const enum weft_stage stage_of[NOTHING] = {
 	[SENDER] = WEFT_STAGE_SEND_CPU,
 	[WIRE] = WEFT_STAGE_WIRE,
@@ -449,8 +440,7 @@ static void add_term(struct weft_curve *cv, const struct weft_term *term, const 
 	struct weft_term *t;
 
 	/*
-	 * A term without cost explains nothing. More terms than fit would be a bug; the last term
-	 * then has the cost of the others, too.
+	 * More terms than fit would be a bug: the last term then has the cost of the others, too.
 	 */
 	if (!(term->f.c > 0) && !(term->f.m > 0))
 		return;
@@ -483,7 +473,6 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 {
 	if (max > cv->max)
 		max = cv->max;
-	/* Leave out pieces that end before the range of sizes, or begin after it. */
 	if (max < cv->min || (cv->num_pieces && max <= cv->pieces[cv->num_pieces - 1].max))
 		return;
 	cv->pieces[cv->num_pieces++] = (struct weft_piece){
@@ -493,7 +482,6 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 	};
 }
 
-/* Sums of terms: once, of one fragment, of the first round, of a round by resource. */
 struct sums {
 	struct weft_linear once, one, first, round[NUM_RESOURCES];
 };
@@ -591,7 +579,6 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/* Is line @p a a better choice than @p b at @p x? Of equal times the first line is better. */
 static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 {
 	double ta = weft_linear_at(lines[a].f, (double)x);
@@ -657,7 +644,6 @@ static size_t overtakes(const struct weft_env_line *lines, int a, int b, size_t 
 
 	if (!better(lines, a, b, end))
 		return 0;
-	/* First narrow the bracket around the intersection, then bisect the rest. */
 	if (isfinite(at) && at > (double)lo + 2 && at < (double)hi - 2) {
 		mid = (size_t)at;
 		if (better(lines, a, b, mid - 1))

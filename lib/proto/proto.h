@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/proto.h
- * A protocol is an entry of a table. The engine (proto/select.c) knows no protocol by name: a new
- * one needs the file that defines it and a line in the table (lib/dispatch.c).
+ * A protocol is an entry of a table (lib/dispatch.c). For an operation and a buffer type, every
+ * protocol that implements them selects its lanes and computes its time as a curve (cost()). The
+ * lower envelope over 0..SIZE_MAX, with the configured thresholds, becomes an array {max size,
+ * protocol} in which sends search.
  *
- *	operation      what is requested: enum weft_op (weft.h), or the data phase of a rendezvous
- *	protocol       one method to do it: struct weft_proto
- *	lane selector  which lanes it uses: struct weft_lane_selector
- *	buffer type    properties of the memory: weft_buf, a few packed bits
- *
- * Selection: for an operation and a buffer type, every protocol that implements them selects its
- * lanes and computes its time as a curve (cost()). The lower envelope over 0..SIZE_MAX, with the
- * configured thresholds, becomes an array {max size, protocol} in which sends search.
- *
- *	proto/proto.c   the time of a message: linear pieces, made of named terms; their lower
- *	                envelope; parts of the costs of several protocols; the costs of rendezvous
- *	                protocols
- *	proto/select.c  the threshold of rendezvous in closed form; protocols in, arrays out; the
- *	                arrays that endpoints with equal lanes share
+ *	proto/proto.c   the model of times, and the costs of rendezvous protocols
+ *	proto/select.c  the choice of protocols and lanes
  */
 #ifndef WEFT_PROTO_H
 #define WEFT_PROTO_H
@@ -32,20 +22,14 @@
 /* ------------------------------------------------------------------ model */
 
 /*
- * The staged performance model: the time of a message of x bytes, as linear pieces made of named
- * terms. Pure: numbers in, numbers out; no clock, endpoint or I/O. doc/thresholds.md derives it.
+ * The staged performance model: the time of a message of x bytes. doc/thresholds.md derives it.
  *
- * A protocol describes itself by terms `c + m * x`, each in one **stage**. There are two kinds:
- *
- * - **once** terms count once per message, whatever its length (envelopes, latency, registration);
- * - **round** terms count for one round of fragments (one fragment on each lane), and have another
- *   value when the whole message is one fragment on one lane.
+ * A protocol describes itself by terms `c + m * x`, each in one **stage**. A *once* term counts
+ * once per message, whatever its length. A *round* term counts for one round of fragments (one
+ * fragment on each lane), and has another value when the whole message is one fragment on one lane.
  *
  * Stages, except latency, belong to a *resource*: the sender's CPU, the wire, the receiver's CPU.
- * Rounds overlap. The first round counts all resources, later ones only the slowest: there the line
- * has a bend.
- *
- * Units: seconds, bytes, bytes per second.
+ * Rounds overlap: the first counts all resources, later ones only the slowest.
  */
 
 #define WEFT_MODEL_LANES 16 /**< = WEFT_MAX_LANES of core/worker.h */
@@ -56,7 +40,9 @@ struct weft_proto;
 
 /* ------------------------------------------------------------------ input */
 
-/** One lane in the model: values on which both ends have agreed. */
+/**
+ * One lane in the model. Both ends have agreed on rate, latency, overheads and registration costs.
+ */
 struct weft_model_lane {
 	double bandwidth;     /**< bytes/s, > 0 */
 	double latency;       /**< one way, s, CPU time of the ends not included */
@@ -95,7 +81,7 @@ struct weft_model_conf {
 	uint32_t atomic_device;
 };
 
-/** All input to the choice of an endpoint's protocols. Compared as bytes: unused ones are 0. */
+/** All input to the choice of an endpoint's protocols. Compared as bytes, so unused ones are 0. */
 struct weft_model {
 	struct weft_model_lane lanes[WEFT_MODEL_LANES];
 	uint32_t lanes_up; /**< bit i = lanes[i] exists */
@@ -117,7 +103,7 @@ static inline double weft_linear_at(struct weft_linear f, double x)
 enum weft_stage {
 	WEFT_STAGE_SEND_CPU,
 	WEFT_STAGE_SEND_COPY,
-	WEFT_STAGE_SEND_REG, /**< registration at the sender */
+	WEFT_STAGE_SEND_REG,
 	WEFT_STAGE_WIRE,
 	WEFT_STAGE_RECV_CPU,
 	WEFT_STAGE_RECV_COPY,
@@ -128,14 +114,13 @@ enum weft_stage {
 
 extern const char *const weft_stage_names[WEFT_NUM_STAGES];
 
-/** A named contribution, for the computation and its explanation. */
 struct weft_term {
 	enum weft_stage stage;
-	bool round;             /**< of one round of fragments; else once per message */
-	struct weft_linear f;   /**< time per message, or of one round of fragments */
+	bool round; /**< of one round of fragments; else once per message */
+	struct weft_linear f;
 	struct weft_linear one; /**< of a round term: time if the whole message is one fragment */
-	char name[40];          /**< "RTS", "copy into frames" */
-	char note[64];          /**< origin of the number: "2 lanes, sum" */
+	char name[40];
+	char note[64]; /**< origin of the number: "2 lanes, sum" */
 };
 
 #define WEFT_PACE_ONE (-1)   /**< one fragment: all stages add up */
@@ -148,13 +133,10 @@ struct weft_piece {
 	int pace; /**< the slowest stage from the second round on; WEFT_PACE_* before */
 };
 
-/**
- * The time of one protocol, over the sizes that it can carry. struct weft_proto.cost() fills it
- * with the functions below: begin, terms, end.
- */
+/** struct weft_proto.cost() fills it with the functions below: begin, terms, end. */
 struct weft_curve {
-	size_t min, max;                /**< sizes it can carry, inclusive; min > max = none */
-	uint32_t lanes;                 /**< lanes that carry data */
+	size_t min, max; /**< sizes that the protocol can carry, inclusive; min > max = none */
+	uint32_t lanes;
 	double share[WEFT_MODEL_LANES]; /**< part of the bytes that each lane gets; the sum is 1 */
 	double scale;    /**< factor of the whole: 1, or 1 - PERF_DIFF/100 of a rendezvous */
 	size_t fragment; /**< payload of one fragment on the lane for single fragments */
@@ -162,13 +144,12 @@ struct weft_curve {
 	unsigned int num_terms, num_pieces;
 	struct weft_term terms[WEFT_CURVE_TERMS];
 	struct weft_piece pieces[WEFT_CURVE_PIECES];
-	char why[160]; /**< why it can carry nothing, or why these lanes */
+	char why[160]; /**< why the protocol carries nothing, or why these lanes */
 };
 
-/** Start with an empty curve; the protocol can carry @p min .. @p max. */
 void weft_curve_begin(struct weft_curve *cv, size_t min, size_t max);
 
-/** Add a term that counts once per message. @p note may be NULL */
+/** @p note may be NULL */
 void weft_curve_once(struct weft_curve *cv, enum weft_stage stage, struct weft_linear f,
 		     const char *name, const char *note);
 /** Add a term of a message in one fragment (@p one), and of one round of fragments. */
@@ -177,15 +158,12 @@ void weft_curve_round(struct weft_curve *cv, enum weft_stage stage, struct weft_
 /** All terms are added: make the pieces. With rounds, cv->fragment must be set, too. */
 void weft_curve_end(struct weft_curve *cv);
 
-/** Time of @p x bytes; @p x lies within min..max. */
+/** @p x lies within min..max. */
 double weft_curve_at(const struct weft_curve *cv, size_t x);
 
 /* ------------------------------------------------------------------ sets of lanes */
 
-/**
- * Several lanes as one. Bandwidths and overheads are summed, and so are registration costs, of the
- * first lane of each domain. The largest latency counts.
- */
+/** Of each domain only the first lane's registration costs count. The latency is the largest. */
 struct weft_lanes_sum {
 	unsigned int num;
 	double bandwidth, send_overhead, recv_overhead, latency;
@@ -199,12 +177,12 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/** A line valid for sizes min..max, inclusive. A line is used where none of a lower rank is. */
+/** A line valid for sizes min..max, inclusive. Among valid lines only the lowest rank counts. */
 struct weft_env_line {
 	size_t min, max;
 	struct weft_linear f;
 	unsigned int rank;
-	unsigned int id; /**< number of the caller's: lines with the same one are joined */
+	unsigned int id; /**< the caller's number: lines with equal numbers are joined */
 };
 
 struct weft_env_range {
@@ -213,8 +191,7 @@ struct weft_env_range {
 };
 
 /**
- * The fastest line for every size, by steps from intersection to intersection x = (c2 - c1)/(m1 -
- * m2). Of equal times the first line in the array wins.
+ * The fastest line for every size. Of equal times the first line in the array wins.
  * @param out  neighbours with the same id are joined; the last max is SIZE_MAX
  * @return number of ranges, or -ENOSPC when more than @p max_out are needed
  */
@@ -231,13 +208,11 @@ struct weft_request;
 #define WEFT_NUM_OPS (WEFT_OP_LAST + 2)
 
 #define WEFT_OP_BIT(op) (1u << (op))
-/** All datatype classes. */
 #define WEFT_CLASSES_ALL (1u << WEFT_DT_CONTIG | 1u << WEFT_DT_IOV | 1u << WEFT_DT_GENERIC)
 #define WEFT_OPS_TAG (WEFT_OP_BIT(WEFT_OP_TAG_SEND) | WEFT_OP_BIT(WEFT_OP_TAG_SEND_SYNC))
 #define WEFT_OPS_AM                                                     \
 	(WEFT_OP_BIT(WEFT_OP_AM_SEND) | WEFT_OP_BIT(WEFT_OP_AM_EAGER) | \
 	 WEFT_OP_BIT(WEFT_OP_AM_RNDV))
-/** Operations of eager protocols, and of rendezvous protocols. */
 #define WEFT_OPS_EAGER (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_RNDV)))
 #define WEFT_OPS_RNDV (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_EAGER)))
 /** Operations that may be too long for every protocol. */
@@ -247,17 +222,15 @@ struct weft_request;
 /* ------------------------------------------------------------------ buffer types */
 
 /**
- * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, as
- * one small number that is the index of its array. Host memory is the only memory type so far;
- * another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to
- * compute. For others weft_buf_make() computes the number once per operation.
+ * Datatype class, number of iov entries (in classes), and whether the memory is registered, as one
+ * small number. Host memory is the only memory type.
  */
 typedef uint8_t weft_buf;
 
 enum {
 	WEFT_BUF_CONTIG = 0,
-	WEFT_BUF_IOV_FEW = 2,  /**< up to WEFT_IOV_FEW entries */
-	WEFT_BUF_IOV_SOME = 4, /**< up to WEFT_IOV_SOME entries */
+	WEFT_BUF_IOV_FEW = 2,
+	WEFT_BUF_IOV_SOME = 4,
 	WEFT_BUF_IOV_MANY = 6,
 	WEFT_BUF_GENERIC = 8,
 	WEFT_BUF_REG = 1, /**< added: the memory is registered */
@@ -287,7 +260,6 @@ static inline unsigned int weft_buf_class(weft_buf buf)
 					: WEFT_DT_GENERIC;
 }
 
-/** The most entries of an iov of this type; 1 for contiguous memory. */
 static inline size_t weft_buf_iovs(weft_buf buf)
 {
 	static const size_t most[WEFT_NUM_BUFS / 2] = {1, WEFT_IOV_FEW, WEFT_IOV_SOME, SIZE_MAX,
@@ -301,17 +273,13 @@ static inline size_t weft_buf_iovs(weft_buf buf)
 #define WEFT_NEEDS_PULL (1u << 1)   /**< a sender that serves pulls */
 #define WEFT_NEEDS_PUT (1u << 2)    /**< a sender that writes */
 
-/** The key of an array of protocols. */
 struct weft_proto_key {
 	enum weft_op op;
 	weft_buf buf;
 	uint8_t lacks; /**< WEFT_NEEDS_*: protocols that need these are left out */
 };
 
-/**
- * The usual contiguous memory of an operation, for queries that name no buffer type: remote memory
- * is accessed from registered memory.
- */
+/** For queries that name no buffer type: remote memory is accessed from registered memory. */
 static inline weft_buf weft_buf_usual(enum weft_op op)
 {
 	return op == WEFT_OP_PUT || op == WEFT_OP_GET ? WEFT_BUF_CONTIG | WEFT_BUF_REG
@@ -320,7 +288,6 @@ static inline weft_buf weft_buf_usual(enum weft_op op)
 
 /* ------------------------------------------------------------------ lane selectors */
 
-/** The rating of one lane by a selector. */
 struct weft_lane_rating {
 	unsigned int priority; /**< larger first */
 	double score;          /**< larger first; then the lower lane number */
@@ -328,15 +295,14 @@ struct weft_lane_rating {
 };
 
 /**
- * Selects the lanes of a protocol. rate() is called for every remaining lane, and the best is
- * taken, until no more are valid or enough are found.
+ * rate() is called for every remaining lane, and the best is taken, until none is valid or max()
+ * lanes are found.
  */
 struct weft_lane_selector {
 	const char *name;
-	/** May @p lane serve? @return true, and the rating; false, and the reason */
+	/** @return true, and the rating; false, and the reason */
 	bool (*rate)(const struct weft_model *m, const struct weft_proto_key *key,
 		     unsigned int lane, struct weft_lane_rating *r);
-	/** The most lanes to select in this model. */
 	unsigned int (*max)(const struct weft_model *m);
 };
 
@@ -360,7 +326,7 @@ struct weft_lane_selector {
 #define WEFT_PROTO_NEXT 1
 
 struct weft_proto {
-	const char *name; /**< "eager/short" */
+	const char *name;
 	const char *desc; /**< description, up to 95 characters */
 	uint32_t ops;     /**< WEFT_OP_BIT() of the operations that it implements */
 	uint32_t classes; /**< datatype classes: 1 << WEFT_DT_CONTIG, ... */
@@ -368,10 +334,11 @@ struct weft_proto {
 	uint32_t needs;   /**< WEFT_NEEDS_* */
 	const struct weft_lane_selector *lanes;
 	/**
-	 * Sizes that it can carry over @p lanes (from its selector, not empty), and its time:
-	 * weft_curve_begin() ... weft_curve_end(). Lanes of @p lanes that turn out to be unsuitable
-	 * are excluded by weft_curve_lanes().
-	 * @return 0, or a negative error with the reason in cv->why: it cannot serve this key
+	 * Computes the sizes and the time over @p lanes (from the selector, not empty):
+	 * weft_curve_begin() ... weft_curve_end(). Unsuitable ones of @p lanes are excluded by
+	 * weft_curve_lanes().
+	 * @return 0, or a negative error with the reason in cv->why: the protocol cannot serve this
+	 * key
 	 */
 	int (*cost)(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv);
@@ -410,12 +377,10 @@ struct weft_proto_range {
 struct weft_proto_select {
 	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
 	unsigned int num;
-	const struct weft_proto *
-		/** used instead of an eager protocol while there is no credit; NULL = wait */
-		uncredited;
+	/** replaces an eager protocol without credit, or while lanes are contended; NULL = wait */
+	const struct weft_proto *uncredited;
 };
 
-/** The range of sizes that contains @p length. On the path of each message: no hash, no call. */
 static inline const struct weft_proto_range *weft_proto_range(const struct weft_proto_select *sel,
 							      size_t length)
 {
@@ -435,11 +400,6 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 /* ------------------------------------------------------------------ costs: parts */
 
 /*
- * Parts of the costs of several protocols: a control message, data in fragments, registration. Each
- * adds terms to a curve.
- */
-
-/*
  * Costs of the protocol layer itself per piece, s, in addition to the lanes' overheads. These are
  * estimates; weft-perf --sweep verifies them.
  */
@@ -456,42 +416,33 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
  */
 #define WEFT_ZCOPY_MOST 4096
 
-/**
- * The size from which zero-copy pays: the setting, or where the copy takes as long as
- * WEFT_COST_ZCOPY, at most #WEFT_ZCOPY_MOST.
- */
+/** The setting, or where the copy takes as long as WEFT_COST_ZCOPY, at most #WEFT_ZCOPY_MOST. */
 size_t weft_cost_zcopy_from(const struct weft_model *m);
 
 /** Can the lane send this buffer in place behind @p hdr bytes? @return longest payload, 0 = no */
 size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf);
-/** The longest payload that the lane accepts by copying behind a header of @p hdr bytes. */
 size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t hdr);
 
 /** Add a message without payload on the lowest-latency lane: both CPUs and the latency. */
 void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const char *name);
 
-/** Add the registration of memory on @p lanes. @p stage: WEFT_STAGE_SEND_REG or _RECV_REG */
+/** @p stage: WEFT_STAGE_SEND_REG or WEFT_STAGE_RECV_REG */
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
 /**
- * The rate of native reads and writes over @p lanes, bytes/s. In memory the initiator's CPU copies
- * once.
+ * Bytes/s. In memory the initiator's CPU copies once.
  * @param[out] in_memory  at least one of the lanes is in memory
  */
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
-/**
- * Add data in native reads or writes over @p lanes: posting by the CPU of stage @p poster, the
- * wire, the latency; in memory the kernel's call, too. weft_curve_lanes() sets lanes and shares.
- */
+/** Posted by the CPU of stage @p poster. weft_curve_lanes() sets lanes and shares. */
 void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 		      enum weft_stage poster);
 
 /**
- * Add data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU,
- * copy (unless pieces go from user memory), wire, receive CPU, receive copy, and latency. Lanes
- * that cannot carry it are excluded. Sets lanes, shares, fragment and round.
+ * Data by active messages with headers of @p hdr bytes. Lanes that cannot carry it are excluded.
+ * Sets lanes, shares, fragment and round.
  * @return 0, or -ENOTSUP with the reason in cv->why
  */
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
@@ -500,27 +451,20 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 /* ------------------------------------------------------------------ costs: rendezvous */
 
 /*
- * The times of rendezvous protocols, by the scheme of their data: struct weft_proto.cost() of each.
- * The sender uses them for its estimate. The receiver, which decides on the scheme, compares the
- * same numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS). Time ends when the receiver
- * has the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one
- * latency later.
+ * The sender uses these times for its estimate. The receiver, which decides on the scheme, compares
+ * the same numbers (operation WEFT_OP_RNDV_DATA: without RTS). Time ends when the receiver has the
+ * data.
  */
 
-/** RTS, RTR, DATA as active messages. */
 int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv);
-/** RTS, PULLs of ranges of the data, DATA as active messages, from user memory where possible. */
 int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,
 			uint32_t lanes, struct weft_curve *cv);
-/** RTS with keys, native remote reads by the receiver. */
 int weft_rndv_cost_get(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		       struct weft_curve *cv);
-/** RTS, RTR with keys, native remote writes by the sender, and a message that they are done. */
 int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		       struct weft_curve *cv);
 
-/* Files that include this header get the choice of protocols with it. */
 #include "proto/select.h"
 
 #endif /* WEFT_PROTO_H */

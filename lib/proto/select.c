@@ -127,12 +127,6 @@ void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv
 	weft_threshold(&in, out);
 }
 
-/*
- * Every protocol of the table computes its time for an operation and a buffer type. The lower
- * envelope of all of them, within the bounds of the thresholds, is the array in which a send
- * searches.
- */
-
 /* ------------------------------------------------------------------ lane selectors */
 
 uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
@@ -258,7 +252,6 @@ const struct weft_lane_selector weft_lanes_amo = {"remote atomics", rate_amo, on
 
 #define MAX_PROTOS 32
 
-/* A protocol that can carry some sizes, and its pieces. */
 struct candidate {
 	const struct weft_proto *proto;
 	size_t min, max;
@@ -271,10 +264,10 @@ struct candidates {
 	struct candidate list[MAX_PROTOS];
 	unsigned int num;
 	unsigned int implement; /* protocols with this operation and buffer type */
-	size_t single;          /* longest eager message in one fragment */
-	bool zcopy;             /* one of them sends a single fragment from user memory */
-	bool rndv;              /* one of them is a rendezvous protocol */
-	char why[256];          /* the reasons of those that cannot serve */
+	size_t single;
+	bool zcopy; /* a candidate sends a single fragment from user memory */
+	bool rndv;
+	char why[256]; /* the reasons of protocols that cannot serve */
 };
 
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
@@ -420,8 +413,8 @@ static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_pi
 }
 
 /*
- * Add the pieces of a candidate. They compete within its window. Outside, where thresholds exclude
- * it, it serves sizes that no other protocol can carry. A forced protocol precedes all others.
+ * The pieces of a candidate compete within its window. Outside, the candidate serves sizes that no
+ * other protocol can carry. A forced protocol precedes all others.
  */
 static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
 			  const struct weft_proto_bounds *b, const struct weft_proto *forced)

@@ -28,8 +28,8 @@
 #define WEFT_THRESH_EPSILON 1e-18
 
 enum weft_thresh_rule {
-	WEFT_THRESH_CROSSING, /**< num > 0, den > 0: the lines meet at num/den */
-	WEFT_THRESH_ALWAYS,   /**< num <= 0, den >= 0: rendezvous is cheaper at every size */
+	WEFT_THRESH_CROSSING,
+	WEFT_THRESH_ALWAYS,
 	/** rendezvous wins at no size, or only below the crossing */
 	WEFT_THRESH_FALLBACK,
 	/** another rule's threshold would be above the cap, so the cap is the threshold */
@@ -37,7 +37,7 @@ enum weft_thresh_rule {
 	WEFT_THRESH_FIXED, /**< the threshold is configured */
 };
 
-/** One set of lanes, summed up (weft_lanes_sum() makes it). */
+/** Sums of one set of lanes, by weft_lanes_sum(). */
 struct weft_thresh_lanes {
 	double bandwidth;  /**< bytes/s, > 0 */
 	double latency;    /**< s; not used for eager */
@@ -57,15 +57,14 @@ struct weft_thresh_in {
 };
 
 struct weft_thresh {
-	double num;        /**< s */
-	double den;        /**< s/byte; may be negative; 0 when |den| < #WEFT_THRESH_EPSILON */
-	bool has_quotient; /**< den != 0 */
-	double quotient;   /**< num/den, bytes, not rounded; may be negative */
-	size_t bytes;      /**< rendezvous from this size on, rounded up; SIZE_MAX = never */
+	double num; /**< s */
+	double den; /**< s/byte; may be negative; 0 when |den| < #WEFT_THRESH_EPSILON */
+	bool has_quotient;
+	double quotient; /**< num/den, bytes, not rounded; may be negative */
+	size_t bytes;    /**< rendezvous from this size on, rounded up; SIZE_MAX = never */
 	enum weft_thresh_rule rule;
 };
 
-/** "crossing", ... */
 extern const char *const weft_thresh_rule_names[];
 
 /**
@@ -83,31 +82,24 @@ extern const char *const weft_thresh_rule_names[];
  */
 void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out);
 
-/** The two lines, for diagrams and for tests of the engine. */
 struct weft_linear weft_thresh_eager_line(const struct weft_thresh_in *in);
 struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
 
 /**
- * The threshold of lanes and settings as an endpoint uses it: sets by weft_lanes_sum(), cap and
- * fixed value from the settings.
+ * The threshold as an endpoint uses it, with cap and fixed value from the settings.
  * @param eager, rndv  lane masks, not empty
- * @param single       bytes of the largest eager message in one fragment; without multi-eager the
- *   cap is one byte more
+ * @param single  bytes of the largest eager message in one fragment; without multi-eager the cap is
+ * one byte more
  */
 void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
 		       size_t single, struct weft_thresh *out);
-/** The input of weft_threshold() in weft_threshold_of(). */
 void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
 		       size_t single, struct weft_thresh_in *in);
 
 /* ------------------------------------------------------------------ choice */
 
-/*
- * The engine: protocols with their times in, arrays {max size, protocol} out. Pure: a model in, the
- * choice out; live endpoints and profile files use the same code.
- */
+/* Pure: live endpoints and profile files use the same code. */
 
-/** Lanes that eager messages and rendezvous data may use, and the threshold between them. */
 struct weft_proto_bounds {
 	uint32_t eager, rndv; /**< lane sets of the closed form */
 	bool rma;             /**< rendezvous by remote access */
@@ -133,7 +125,6 @@ struct weft_proto_bounds {
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
-/** Does the protocol implement the key's operation and buffer type, and need nothing it lacks? */
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {
@@ -148,27 +139,21 @@ size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv);
 
-/**
- * The lanes and thresholds of a key. @param single  the longest eager message in one fragment
- */
 void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *key, size_t single,
 		       struct weft_proto_bounds *b);
 
 /* ------------------------------------------------------------------ selectors of lanes */
 
 /**
- * Run a selector.
- * @param why  gets the reason of the last lane when none is found; NULL = not wanted
+ * @param why  gets the reason of the last lane when none is found; may be NULL
  * @return mask of lanes
  */
 uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
 			   const struct weft_proto_key *key, char *why, size_t why_len);
 
-extern const struct weft_lane_selector weft_lanes_am; /**< the lowest-latency lane */
-extern const struct weft_lane_selector
-	weft_lanes_eager; /**< fastest lanes, up to max_eager_lanes */
-extern const struct weft_lane_selector
-	weft_lanes_rndv_am; /**< fastest lanes, up to max_rndv_lanes */
+extern const struct weft_lane_selector weft_lanes_am;
+extern const struct weft_lane_selector weft_lanes_eager;    /**< fastest, up to max_eager_lanes */
+extern const struct weft_lane_selector weft_lanes_rndv_am;  /**< fastest, up to max_rndv_lanes */
 extern const struct weft_lane_selector weft_lanes_rndv_get; /**< the fastest with native reads */
 extern const struct weft_lane_selector weft_lanes_rndv_put; /**< the fastest with native writes */
 /* All lanes with native reads, all with native writes; one lane with native 64-bit atomics. */
@@ -177,9 +162,8 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 /* ------------------------------------------------------------------ configuration of endpoints */
 
 /*
- * The configuration that endpoints with equal lanes share: their model, and the arrays from which
- * the protocol of a message is chosen. Computed once per set of lanes and settings, stored per
- * worker, with a reference count.
+ * The configuration that endpoints with equal lanes share. A worker has one per set of lanes and
+ * settings.
  */
 
 struct weft_conf;
@@ -188,7 +172,7 @@ struct weft_conf;
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
 			  const struct weft_proto *const *protos);
 
-/** The choice for operations that lack what some protocols need; the first such one makes it. */
+/** The choice for operations that lack what some protocols need, made by the first of them. */
 struct weft_proto_variant {
 	struct weft_proto_variant *next;
 	struct weft_proto_key key;
@@ -196,10 +180,7 @@ struct weft_proto_variant {
 };
 
 struct weft_ep_config {
-	/**
-	 * By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous
-	 * are computed at the first use).
-	 */
+	/** By operation and buffer type. num == 0: not computed yet (never of contiguous ones). */
 	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];
 	struct weft_proto_variant *variants;
 	struct weft_model model;
@@ -210,18 +191,13 @@ struct weft_ep_config {
 
 LIST_HEAD(weft_ep_configs, weft_ep_config);
 
-/**
- * The configuration for @p model: existing or new. Release it by weft_ep_config_put().
- * @return NULL = no memory
- */
+/** Release it by weft_ep_config_put(). @return NULL = no memory */
 struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 					  const struct weft_model *model);
 void weft_ep_config_put(struct weft_ep_config *config);
 
-/** Compute the array of a buffer type at its first use. */
 void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf);
 
-/** The array for an operation and a buffer. */
 static inline const struct weft_proto_select *weft_ep_config_select(struct weft_ep_config *config,
 								    enum weft_op op, weft_buf buf)
 {
@@ -237,10 +213,7 @@ const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *con
 						      const struct weft_proto_key *key,
 						      size_t length);
 
-/**
- * The range of @p length for an operation. The general array serves if its protocol needs nothing
- * that the key lacks. @return NULL = no memory
- */
+/** @return NULL = no memory */
 static inline const struct weft_proto_range *weft_ep_config_range(struct weft_ep_config *config,
 								  const struct weft_proto_key *key,
 								  size_t length)

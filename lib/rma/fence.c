@@ -119,7 +119,7 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 
 /*
  * Some of the operations from @p first to @p last were refused, and it is unknown which. All
- * requests that wait for one of them get the error, and a flush reports it, too.
+ * requests that wait for one of these operations get the error, and a flush reports it, too.
  */
 static void refuse_range(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
@@ -220,14 +220,12 @@ static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 	return oldest;
 }
 
-/* If a fence waits for this endpoint, which has no operation running: request confirmation. */
 static void want_all(struct weft_rma *rma)
 {
 	if (epoch_of(rma) != rma->me->mw->rma->fence_sn && rma->running == 0)
 		weft_rma_want(rma->me, rma->sent);
 }
 
-/* Pass the fences before which no operation is left. Count the endpoints that hold the next one. */
 static void pass_fences(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = oldest_epoch(mw);
@@ -248,7 +246,6 @@ static void pass_fences(struct weft_msg_worker *mw)
 	}
 }
 
-/* An operation of the endpoint is over, or the endpoint has failed: pass fences that waited. */
 static void fence_moved(struct weft_rma *rma)
 {
 	struct weft_msg_worker *mw = rma->me->mw;
@@ -355,11 +352,9 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn)
 /* ------------------------------------------------------------------ gets outstanding */
 
 /*
- * Limits the pieces of gets (and of native atomics) that a worker has outstanding with all its
- * peers. The limit is WEFT_RMA_MAX_GETS pieces, plus one for each peer without any, because other
- * operations may depend on its reply. So with many peers the initiator decides how much arrives at
- * a time. Endpoints that need more wait in a queue. Peers that do not deliver do not occupy the
- * limit (base/pacing.h).
+ * The limit is WEFT_RMA_MAX_GETS pieces of gets and native atomics, plus one for each peer without
+ * any, because other operations may depend on its reply. So with many peers the initiator decides
+ * how much arrives at a time. Peers that do not deliver do not occupy the limit (base/pacing.h).
  */
 
 bool weft_rma_gets_room(struct weft_msg_ep *me)
@@ -616,7 +611,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	return note;
 }
 
-/* Add one more message of a put. @return false: it contradicts earlier ones, and is not counted */
+/* @return false: the message contradicts earlier ones, and is not counted */
 static bool note_add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
 {
 	uint64_t total = weft_get64(n->total), offset = weft_get64(n->put.offset);

@@ -28,7 +28,6 @@ void weft_rma_flush_send(struct weft_msg_ep *me);
 void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
 /** A NAK has come: an RMA_FLUSHED may take effect now. */
 void weft_rma_nak_counted(struct weft_msg_ep *me);
-/** An operation has ended, or is confirmed: others may continue. */
 void weft_rma_moved(struct weft_msg_ep *me);
 /**
  * Flush: are all messages confirmed that were sent before the first call? If not, request it.
@@ -47,18 +46,12 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
 
 /** Set the operation's part of weft_rma.open: @p left requested bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
-/**
- * May this endpoint request one more piece? If not, the refusal is counted, and the endpoint
- * continues when there is room.
- */
+/** If there is no room, the refusal is counted, and the endpoint continues later. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
-/** Count @p pieces more as outstanding. */
 void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
 /** @p pieces have come, or (@p good false) will not come. */
 void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
-/** If there is room, let waiting endpoints continue. */
 void weft_rma_gets_look(struct weft_msg_worker *mw);
-/** Remove the endpoint from those that wait for room. */
 void weft_rma_gets_leave(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ notifying puts */

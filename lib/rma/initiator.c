@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The initiator's part of puts, gets and atomics: the begin and the end of every operation, native
- * ones included. For operations by messages also what the initiator sends, and the peer's replies.
- */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +21,6 @@ static bool is_over(const struct weft_request *req)
 	       !(req->flags & (WEFT_REQ_PENDING | WEFT_REQ_WAIT_ACK));
 }
 
-/* Remove the operation from the lists and counters of its endpoint. */
 static void take_out(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -161,7 +156,6 @@ static bool has_room_for_replies(const struct weft_request *req, size_t max)
 	return req->send.offset - r->count < 3 * max;
 }
 
-/* Hand over an atomic on an array. @return as weft_proto.progress() */
 static int rma_vec_step(struct weft_request *req)
 {
 	struct weft_req_rma *r = weft_rma_req(req);
@@ -296,7 +290,6 @@ int weft_rma_amo_step(struct weft_request *req)
 
 /* ------------------------------------------------------------------ handing over */
 
-/* Choose the protocol: native if the key, the registration and the table of protocols allow it. */
 static const struct weft_proto *choose_proto(struct weft_request *req)
 {
 	/*
@@ -370,7 +363,7 @@ int weft_rma_reset(struct weft_request *req)
 	return 0;
 }
 
-/* Everything is with the lanes, or the operation has failed: wait for replies or confirmation. */
+/* Also called when the operation has failed. */
 static void op_handed_over(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -497,7 +490,6 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 
 /* ------------------------------------------------------------------ replies of the peer */
 
-/* The operation of this endpoint to which @p ref refers, or NULL. */
 static struct weft_request *find_request(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);

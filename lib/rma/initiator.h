@@ -20,14 +20,10 @@ struct weft_request_ops;
 
 extern const struct weft_request_ops weft_rma_ops;
 
-/**
- * Queue a new operation, or execute it at once where possible. @return 0 it is over and freed;
- * WEFT_INPROGRESS; an error (freed)
- */
+/** @return 0: the operation is over and freed; WEFT_INPROGRESS; or an error (freed) */
 int weft_rma_start(struct weft_request *req);
 /** A part of the operation is over: complete the operation if all parts are. */
 void weft_rma_check(struct weft_request *req);
-/* weft_proto.progress() of the protocols: hand over messages as lanes accept them. */
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
@@ -37,18 +33,14 @@ void weft_rma_restart(struct weft_request *req);
 int weft_rma_reset(struct weft_request *req);
 struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
 /**
- * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.
- *
  * @return bytes handed over; 0 if the put has failed already; -EAGAIN; or the pack callback's error
  */
 ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 			   size_t hdr_len, size_t off, size_t rest);
 /** Send queued replies, continue queued operations, and send a due RMA_FLUSH. @return events */
 unsigned int weft_rma_serve(struct weft_msg_ep *me);
-/** Would weft_rma_serve() find something to send? */
 bool weft_rma_has_work(const struct weft_msg_ep *me);
 
-/* The handlers (msg/state.h). */
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				 size_t length);

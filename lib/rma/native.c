@@ -24,9 +24,6 @@
 /* ------------------------------------------------------------------ the initiator's buffer */
 
 /*
- * The initiator's buffer in native operations: whether it is registered, or worth being registered
- * for this operation, and as which ranges lanes get it.
- *
  * A registration by the user covers any ranges inside it: a lane gets as many at a time as it
  * accepts. Otherwise the cache registers the buffer, each entry of an iov separately, because the
  * memory between entries may not be accessible. A piece of the operation then ends with its entry.
@@ -126,7 +123,7 @@ static int register_it(struct weft_request *req, unsigned int access)
 	return rc;
 }
 
-/* Is the buffer registered, by the user or now? @p lanes: those with a key of the peer's memory */
+/* @p lanes: those with a key of the peer's memory */
 static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 {
 	unsigned int access =
@@ -146,7 +143,6 @@ static bool rma_local_get(struct weft_request *req, uint32_t lanes)
 	return false;
 }
 
-/* Can the lanes of @p iface access all of the local buffer? */
 static bool rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface)
 {
 	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
@@ -159,10 +155,7 @@ static bool rma_local_on(const struct weft_request *req, const struct weft_lane_
 	return true;
 }
 
-/*
- * Describe the buffer from @p off on as @p max ranges at most, all in one registration.
- * @param[in,out] len  bytes wanted; bytes described
- */
+/* @param[in,out] len  bytes wanted; bytes described, all in one registration */
 static unsigned int rma_local_iov(struct weft_request *req, const struct weft_lane_iface *iface,
 				  size_t off, size_t *len, struct iovec *iov, unsigned int max,
 				  struct weft_mem_lane **mem)
@@ -230,7 +223,6 @@ static uint32_t atomic_lanes(const struct weft_request *req)
 	return lanes;
 }
 
-/* Mask of the lanes that can access the peer's memory for the operation. */
 static uint32_t remote_lanes(const struct weft_request *req)
 {
 	switch (weft_rma_req(req)->kind) {
@@ -243,7 +235,6 @@ static uint32_t remote_lanes(const struct weft_request *req)
 	}
 }
 
-/* Mask of the lanes that can access the peer's memory and the local buffer. */
 static uint32_t native_lanes(const struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
@@ -329,7 +320,6 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	weft_rma_check(req);
 }
 
-/* @return 0 or the lane's error */
 static int post_native(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[n->lane].lane_ep;
@@ -377,7 +367,7 @@ static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t of
 	return (ssize_t)len;
 }
 
-/* How many of the @p rest bytes may the lane get? The load does not limit a single lane. */
+/* The load does not limit a single lane. */
 static size_t lane_room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
 			enum weft_dir dir)
 {
@@ -454,10 +444,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	return 0;
 }
 
-/*
- * Execute the operation again without the lost lane. @return -EAGAIN: pieces are in flight;
- * -EOPNOTSUPP: no protocol is left; or the result of the new protocol's progress()
- */
+/* @return -EAGAIN: pieces are in flight; -EOPNOTSUPP: no protocol; or the result of progress() */
 static int another_way(struct weft_request *req)
 {
 	if (req->send.zcopies) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Remote keys: packed by the owner of the memory, unpacked by the initiator. The application
- * carries the blob, so it is validated like anything from the wire.
- */
+/* The application carries the blob, so it is validated like anything from the wire. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +77,6 @@ void weft_rkey_release_blob(void *blob)
 
 /* ------------------------------------------------------------------ the initiator */
 
-/* The only validation of a blob that the application passes. */
 static int check_blob(const void *blob, size_t length)
 {
 	const struct weft_wire_rkey *head = blob;
@@ -211,9 +207,9 @@ void weft_rkey_destroy(struct weft_rkey *rkey)
 /* ------------------------------------------------------------------ keys made from a number */
 
 /*
- * Remote keys that the user made from a number (weft_rkey_from_key()). Native lanes need keys of
- * their own, and valid bounds. With such lanes the initiator requests both, once, from the owner.
- * Until the owner replies, or if it does not, operations go by messages, which the owner checks.
+ * Native lanes need keys of their own, and valid bounds. With such lanes the initiator requests
+ * both, once, from the owner. Until the owner replies, operations go by messages, which the owner
+ * checks.
  *
  *	initiator                   owner
  *	  | KEY_REQ key ------------> |
@@ -300,7 +296,7 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 	rep.head.low = (uintptr_t)slot->mem->address & 7;
 	rep.head.num_domains = (uint8_t)num;
 	weft_mem_key_leave(slot);
-	/* A peer that sends requests without end and takes no replies gets no further ones. */
+	/* A peer that takes no replies gets no further ones. */
 	if (me->num_ctl < WEFT_CTL_HELD)
 		weft_tx_ctl(me, WEFT_WIRE_KEY, &rep, sizeof(rep.head) + num * sizeof(rep.d[0]));
 }
@@ -331,7 +327,7 @@ void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	for (rkey = LIST_FIRST(&me->mw->rma->key_queries); rkey; rkey = next) {
 		next = LIST_NEXT(rkey, query_link);
-		/* Other peers may claim that worker's id, but have another struct weft_peer. */
+		/* Other peers may claim the owner's id, but have another struct weft_peer. */
 		if (rkey->key == weft_get64(rep->key) && rkey->query_peer == me->ep->peer)
 			take_reply(rkey, rep);
 	}

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics: the calls of weft_rma.h, protocols, state of workers and endpoints. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +22,6 @@ static bool params_ok(const struct weft_op_params *params)
 						    WEFT_OP_F_POLLED | WEFT_OP_F_IMM) == 0;
 }
 
-/* May this endpoint execute such an operation, with this key? */
 static int check_call(struct weft_ep *ep, uint64_t feature, const struct weft_rkey *rkey,
 		      unsigned int right, const struct weft_op_params *params)
 {
@@ -144,7 +142,6 @@ int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *r
 	return transfer_locked(ep, WEFT_RMA_GET, buffer, count, rkey, remote_offset, params, req);
 }
 
-/* Checks an atomic on an array. */
 static int vector_check(struct weft_ep *ep, const struct weft_atomic_params *a,
 			const struct weft_rkey *rkey, uint64_t remote,
 			const struct weft_op_params *params)
@@ -251,20 +248,7 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic_params *atomic, str
 
 /* ------------------------------------------------------------------ protocols */
 
-/*
- * Puts, gets and atomics: native, by lanes that access remote memory, or by messages that the
- * peer's progress executes. Times are until the bytes, or the old value, are at their destination.
- *
- *	put/native   WRITE by the lane                        needs a key of the lane's domain,
- *	                                                      and registered memory here
- *	put/am       PUT key offset payload --------------->  written by the peer's CPU
- *	get/native   READ by the lane
- *	get/am       GET key offset length ---------------->
- *	             <--------------- GET_DATA over all lanes
- *	amo/native   by the device (WEFT_ATOMIC_MODE=device)
- *	amo/am       AMO key offset operand -------------->   by the peer's CPU; AMO_REP with
- *	                                                      the old value
- */
+/* Times are until the bytes, or the old value, are at their destination. */
 
 /* The costs of native lanes: one way, or (@p back) a round trip. */
 static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,

@@ -5,15 +5,12 @@
  * both buffers and the table of protocols permits it. Else it goes by messages, which the peer's
  * progress executes.
  *
- *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; the hooks
- *	                 (msg/state.h)
- *	rma/rkey.c       remote keys; those made from a number: requesting the rest from the owner
- *	rma/initiator.c  the initiator's part: begin and end of every operation; messages that it
- *	                 sends, also atomics on typed arrays; replies of the peer
- *	rma/native.c     the initiator's part over native lanes, and its buffer there
+ *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; hooks (msg/state.h)
+ *	rma/rkey.c       remote keys
+ *	rma/initiator.c  the begin and the end of every operation; operations by messages
+ *	rma/native.c     operations over native lanes
  *	rma/target.c     requests from peers
- *	rma/fence.c      order: confirmation, fences, what a flush waits for; the limit of gets
- *	                 that a worker has outstanding; puts that notify their target: both parts
+ *	rma/fence.c      order; the limit of a worker's gets; puts that notify their target
  *
  * Confirmation: PUT and AMO messages have no reply unless refused, except fetching AMOs. Both ends
  * count them. RMA_FLUSH requests a reply when all of them so far are done. The reply contains the
@@ -21,8 +18,8 @@
  * Replies to a GET are data or NAKs, which together cover each of its bytes once.
  *
  * Messages overtake each other, so a number of messages done, or refused, does not identify them.
- * There are therefore two counts, even and odd. Each RMA_FLUSH is about the count to which nothing
- * is added until its reply has come.
+ * There are therefore two counts (halves), even and odd. Each RMA_FLUSH is about the half to which
+ * nothing is added until its reply has come.
  *
  *	sent       PUT and counted AMO messages handed to lanes
  *	wanted     number of messages for whose confirmation a request, a fence or a flush waits
@@ -54,7 +51,7 @@ enum weft_rma_kind {
 	WEFT_RMA_SMALL,  /**< a reply without payload, for which no lane had room */
 };
 
-/** Most pieces, of WEFT_RMA_CHUNK bytes or less, of gets and fetching atomics of an endpoint. */
+/** Most pieces, each WEFT_RMA_CHUNK or less, of an endpoint's gets and fetching AMOs by message. */
 #define WEFT_RMA_OPEN 64
 #define WEFT_RMA_CHUNK (64u << 10)
 
@@ -71,13 +68,13 @@ struct weft_req_rma {
 	 * array: bytes that have come, or were refused.
 	 */
 	uint64_t count;
-	uint32_t epoch;             /* number of worker fences before the operation */
-	uint16_t lanes;             /* native: mask of the lanes that can execute pieces */
-	uint16_t pieces;            /* outstanding pieces, counted in weft_rma.open */
-	uint8_t kind;               /* enum weft_rma_kind */
-	bool fence;                 /* the first after weft_ep_fence(): waits until quiet */
-	bool delivered;             /* WEFT_OP_F_DELIVERED */
-	bool native;                /* executed by native lanes */
+	uint32_t epoch;  /* number of worker fences before the operation */
+	uint16_t lanes;  /* native: mask of the lanes that can execute pieces */
+	uint16_t pieces; /* outstanding pieces, counted in weft_rma.open */
+	uint8_t kind;    /* enum weft_rma_kind */
+	bool fence;      /* the first after weft_ep_fence(): waits until quiet */
+	bool delivered;
+	bool native;
 	bool again;                 /* a lane died with a piece: execute the operation again */
 	uint8_t op, width;          /* atomic: operation; bytes of an element */
 	uint8_t type;               /* element type of an atomic on an array; 0 = no array */
@@ -108,7 +105,6 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	return (struct weft_req_rma *)(uintptr_t)req->send.own;
 }
 
-/** Counters: operations of peers on memory here, operations of this worker, and refusals. */
 #define WEFT_RMA_COUNTERS(X)                                                                      \
 	X(puts, "rma.puts", "Puts of peers into memory here.")                                    \
 	X(put_bytes, "rma.put_bytes", "Bytes that peers have put here.")                          \
@@ -132,7 +128,6 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	  "Notifications of puts dropped: no handler, or endpoint closed.")                       \
 	X(too_many, "rma.drop.too_many", "Requests of peers refused: beyond their window.")
 
-/** Of a worker: mw->rma. */
 struct weft_rma_worker {
 	uint32_t fence_sn, fence_done;      /* number of fences: requested, passed */
 	LIST_HEAD(, weft_rkey) key_queries; /* keys with an outstanding KEY_REQ */
@@ -145,10 +140,9 @@ struct weft_rma_worker {
 	TAILQ_HEAD(, weft_rma) gets_waiting;
 };
 
-/** A remote key: the memory of a peer. */
 struct weft_rkey {
-	struct weft_worker *worker; /* local worker */
-	uint64_t remote_id;         /* id of the remote worker */
+	struct weft_worker *worker;
+	uint64_t remote_id;
 	uint64_t key, size;
 	uint32_t rights;
 	uint32_t refs; /* references of the user and of operations */
@@ -194,7 +188,7 @@ struct weft_rma {
 	uint32_t epoch;         /* number of worker fences before the running operations */
 	bool odd;               /* the half to which sent messages are added */
 	bool flush_outstanding; /* an RMA_FLUSH for the other half is outstanding */
-	bool flush_answered;    /* the reply to that has come, perhaps not all NAKs */
+	bool flush_answered;    /* the reply to the RMA_FLUSH has come, perhaps not all NAKs */
 	bool flush_due;         /* no lane had room for an RMA_FLUSH */
 	bool fence;             /* the next operation waits for all before it */
 	bool warned;
@@ -225,7 +219,7 @@ struct weft_rma {
 	int refused_status;
 	/*
 	 * Numbers of the first and the last operation refused without a NAK since the last
-	 * RMA_FLUSHED; refused_reported: none was refused so since then.
+	 * RMA_FLUSHED; refused_reported: there is none.
 	 */
 	uint32_t refused_first, refused_last;
 	bool refused_reported;
@@ -233,7 +227,7 @@ struct weft_rma {
 	struct weft_wire_ref last_nak;
 };
 
-/** The endpoint's state, created at first use. @return NULL = no memory */
+/** @return NULL = no memory */
 struct weft_rma *weft_rma_of(struct weft_msg_ep *me);
 
 static inline bool weft_rma_quiet(const struct weft_rma *rma)
@@ -241,7 +235,6 @@ static inline bool weft_rma_quiet(const struct weft_rma *rma)
 	return rma->running == 0 && rma->sent == rma->confirmed;
 }
 
-/** Are the messages done that the peer's RMA_FLUSH is about? */
 static inline bool weft_rma_peer_flush_done(const struct weft_rma *rma)
 {
 	return rma->peer_flush && rma->done[rma->peer_flush_odd] >= rma->peer_flush_count;
@@ -254,7 +247,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/** May one more put that notifies begin? If not, earlier ones must be confirmed first. */
+/** If there is no room for a put that notifies, earlier ones must be confirmed first. */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;
@@ -280,9 +273,9 @@ extern const struct weft_proto weft_proto_get_am;
 extern const struct weft_proto weft_proto_amo_native;
 extern const struct weft_proto weft_proto_amo_am;
 
-/** Create the endpoint's state if there is none. @return false: no memory, the endpoint fails */
+/** @return false: no memory, the endpoint fails */
 bool weft_rma_ready(struct weft_msg_ep *me);
-/** The op_sn of the latest operation with the low bits @p number, which the peer sent back. */
+/** The latest op_sn with the low bits @p number, which the peer sent back. */
 static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
 {
 	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);
@@ -290,9 +283,8 @@ static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t num
 
 /* ------------------------------------------------------------------ rma/native.c */
 
-/** Can native lanes execute the operation? Registers the buffer if copies would cost more. */
+/** Can native lanes execute the operation? May register the buffer. */
 bool weft_rma_native_begin(struct weft_request *req);
-/** progress() of the native protocols: hand over to lanes. */
 int weft_rma_native_step(struct weft_request *req);
 /** Release the registrations that a native operation made; the user's stays. */
 void weft_rma_local_put(struct weft_request *req);
@@ -303,7 +295,6 @@ void weft_rma_local_put(struct weft_request *req);
 void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey);
 void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
-/** The key is unused: free it. */
 void weft_rkey_free(struct weft_rkey *rkey);
 
 #endif /* WEFT_RMA_H */

@@ -115,7 +115,6 @@ static void queue_answer(struct weft_msg_ep *me, struct weft_request *req)
 	weft_tx_kick(me);
 }
 
-/* Send a reply without payload, now or as soon as there is room. */
 static void send_answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	struct weft_request *req;
@@ -132,8 +131,8 @@ static void send_answer(struct weft_msg_ep *me, uint8_t id, const void *data, si
 }
 
 /*
- * Send a NAK now or as soon as there is room. @param flags  0: for an operation with a reply; or
- * WEFT_WIRE_RMA_COUNTED and the half of the refused message
+ * @param flags  0: for an operation with a reply; or WEFT_WIRE_RMA_COUNTED and the half of the
+ * refused message
  */
 static void rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length,
 		       int status, unsigned int flags)
@@ -177,10 +176,7 @@ static bool number_before(uint32_t a, uint32_t b)
 	return ((a - b) & WEFT_WIRE_RMA_NUMBER) > WEFT_WIRE_RMA_NUMBER / 2;
 }
 
-/*
- * A counted operation is refused without a NAK of its own: the next RMA_FLUSHED contains the range
- * of the numbers of such operations.
- */
+/* The next RMA_FLUSHED contains the range of the numbers of operations refused without a NAK. */
 static void put_refused(struct weft_rma *rma, uint32_t number, int status)
 {
 	bool first = rma->refused == 0 || rma->refused_reported;
@@ -221,7 +217,6 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
 		put_refused(rma, number, status);
 	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
-		/* The other pieces of a PUT fail, too: one NAK is enough. */
 		rma->last_nak = ref;
 		rma->naks_sent[odd]++;
 		rma_refuse(me, ref, number, status,
@@ -285,8 +280,8 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payloa
 
 /*
  * On a naturally aligned word these are instructions of the processor: atomic among all threads of
- * this process that use such instructions, including other workers. They are sequentially
- * consistent, as programs that build locks from them expect.
+ * this process that use such instructions, including other workers. The instructions are
+ * sequentially consistent, as programs that build locks from them expect.
  */
 #define DO_AMO(type)                                                                     \
 	static type do_amo_##type(type *word, uint8_t op, type operand, type compare)    \

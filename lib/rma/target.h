@@ -22,7 +22,6 @@ int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, cons
 /** Send replies, RMA_FLUSHED included, that found no room before. @return events */
 unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
 
-/* The handlers (msg/state.h). */
 void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_put_in_place(struct weft_msg_ep *me, const void *header, const void *payload,

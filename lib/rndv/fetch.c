@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous, the receiver's half: from the match to the last byte.
- *
  * A fetch exists from weft_rndv_fetch() until its request has ended and no lane writes into the
  * user's memory any more: an end with native reads in flight (f->reads) waits for them. Of a
  * message that is longer than the buffer only the bytes that fit are requested; ATS completes the
@@ -161,7 +159,6 @@ static bool is_plain(const struct weft_fetch *f)
 	return f->req->dt.dt_class == WEFT_DT_CONTIG;
 }
 
-/* Registers the bytes that will come, not the whole buffer. */
 static int register_it(struct weft_fetch *f, unsigned int access)
 {
 	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->length, access, &f->mem);
@@ -226,10 +223,6 @@ static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
 	return lanes;
 }
 
-/*
- * Plain data: lanes with a key in the offer read, except those by which pulls are faster. A lane
- * that needs the buffer registered reads only if that succeeds.
- */
 static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
@@ -249,10 +242,6 @@ static void use_keys(struct weft_fetch *f)
 	}
 }
 
-/*
- * Begin to transfer the data of a matched receive by its fetch: this and the functions of the other
- * schemes are the progress() of the protocols of WEFT_OP_RNDV_DATA. @return 0
- */
 static int rndv_begin_pull(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -269,10 +258,7 @@ static int rndv_begin_get(struct weft_request *req)
 	return rndv_begin_pull(req);
 }
 
-/*
- * reset() of data/pull. @return 0: nothing has been requested yet, so the fetch chooses
- * its protocol again; 1: it continues
- */
+/* reset() of data/pull. @return 0: nothing was requested yet; 1: the fetch continues */
 static int rndv_reset_pull(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -310,7 +296,6 @@ static int rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* The cheapest protocol of those that offer, buffer and lanes allow; NULL = none. */
 static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
@@ -456,16 +441,7 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t paylo
 
 /* ------------------------------------------------------------------ protocols of the transfer */
 
-/*
- * How the data of a rendezvous is transferred: the receiver's choice, from its lanes and from the
- * sender's offer. Tagged and active messages use the same protocols. The sender's table of
- * rendezvous protocols (rndv/sender.c) uses the same cost functions.
- *
- *	data/get    lanes with native reads read, the other lanes pull; PULL needs no key
- *	data/pull   all bytes are requested piece by piece, over all lanes
- *	data/put    RTR with keys: the sender writes; lanes that cannot write carry DATA
- *	data/am     RTR without keys: the sender sends DATA
- */
+/* Lanes without the native operation pull (data/get) or carry DATA (data/put). */
 
 const struct weft_proto weft_proto_data_get = {
 	.name = "data/get",
@@ -513,11 +489,6 @@ const struct weft_proto weft_proto_data_am = {
 };
 
 /* ------------------------------------------------------------------ native reads */
-
-/*
- * Native reads of a fetch. A lane writes into the user's memory until the read has ended, even if
- * the fetch has failed. So the request ends after its reads.
- */
 
 static void show_read(const struct weft_fetch *f, const struct weft_pull_range *a, bool over)
 {

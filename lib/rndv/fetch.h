@@ -42,18 +42,11 @@ void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref
 
 /** The endpoint has failed: end its fetches. One with native reads in flight ends after them. */
 void weft_rndv_ended(struct weft_msg_ep *me, int status);
-/**
- * The endpoint's table of protocols exists now, or has changed. Begin the fetches that have no
- * protocol, and those for which their protocol's reset() returns 0. Other fetches continue.
- */
+/** The table of protocols has changed: begin the fetches without protocol or with reset() == 0. */
 void weft_rndv_reset(struct weft_msg_ep *me);
-/**
- * Receiver: begin to read a->left bytes at a->offset of the message natively, over a->lane.
- * @return 0; -EAGAIN: no room; or another error of the lane, which has not begun the read
- */
+/** @return 0; -EAGAIN: no room; or another error of the lane, which has not begun the read */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 
-/* The handlers (msg/state.h). */
 void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rndv_recv_data_in_place(struct weft_msg_ep *me, const void *header, const void *payload,
 				  size_t length);

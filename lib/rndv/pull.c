@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are requested next. msg/transmit.h chooses the lane.
- *
  * Bytes requested over a lane are its load (msg/state.h). At most a window, or one piece, is
  * outstanding. A window is what the lane carries in a few round trips and WEFT_LOAD_SLACK, at its
- * measured rate (msg/transmit.h). So every lane is busy, but has no more than about a millisecond
- * of work beyond its round trips. A lane that becomes slow therefore delays little. A port has a
- * window for all its senders (rndv/rndv.h), and a worker a limit for all its peers (base/pacing.h).
- * With many senders the receiver decides how much comes at a time, and serves them in turn, piece
- * by piece (rndv/rndv.c). Peers that do not deliver occupy neither.
+ * measured rate (msg/transmit.h). So a lane that becomes slow delays little. A port has a window
+ * for all its senders (rndv/rndv.h), and a worker a limit for all its peers (base/pacing.h). With
+ * many senders the receiver serves them in turn, piece by piece (rndv/rndv.c).
  */
 
 #include <errno.h>
@@ -51,11 +47,6 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 	return a ? a->offset : f->next;
 }
 
-/*
- * The length of a piece of about @p len of the @p rest bytes that begin at @p off, at most @p max.
- * A remainder up to rndv_min_piece is included; else the piece ends at the lane's alignment, unless
- * that leaves less than half of it.
- */
 static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
 			  uint64_t rest, uint64_t len, uint64_t max)
 {
@@ -70,7 +61,6 @@ static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint6
 	return len;
 }
 
-/* Limit a piece over a port that other lanes use, too. */
 static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
 {
 	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
@@ -80,10 +70,6 @@ static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, ui
 	return len < most ? len : most;
 }
 
-/*
- * How many bytes of [off, end) to request over the lane at a time: weft_stripe_part(), limited by
- * shared_piece() at a port that other lanes use. A PULL is for whole frames, except at the end.
- */
 static uint64_t pull_len(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
 			 uint64_t end)
 {
@@ -200,7 +186,7 @@ static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 
 /*
  * The worker's limit becomes the sum of the endpoint's windows, if that is greater, but at most
- * WEFT_RNDV_LIMIT. It never falls: the rate of one of many senders is not the link's.
+ * WEFT_RNDV_LIMIT. The limit never falls: the rate of one of many senders is not the link's.
  */
 static void update_limit(struct weft_msg_ep *me)
 {
@@ -235,7 +221,6 @@ static void range_unbook(struct weft_fetch *f, struct weft_pull_range *a, uint64
 	weft_rndv_want(me->rndv);
 }
 
-/* Insert into the endpoint's queues: short messages, and nearly complete ones, precede others. */
 static void fetch_queue(struct weft_fetch *f)
 {
 	struct weft_rndv *r = f->me->rndv;
@@ -294,10 +279,6 @@ static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 	return send_pull(f, a->lane, a->offset, a->left);
 }
 
-/*
- * Queue the endpoint at the port with the fewest waiting endpoints.
- * @param held  mask of the lanes that only their port limits: one of their ports is chosen
- */
 static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 {
 	struct weft_rndv_port *best = NULL;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous: state of workers and endpoints, keys, which endpoint requests next, ports. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -215,14 +214,8 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 /* ------------------------------------------------------------------ the schedule of requests */
 
 /*
- * Which endpoint requests next. An endpoint with bytes left to request is in one of these lists:
- *
- *	fetching        may request now, each a piece in turn
- *	fetching_later  wait for the worker's limit
- *	a port's queue  wait for the port's window
- *
- * or in none, while their outstanding bytes fill their lanes, or their peer is stalled: the next
- * bytes that come insert them again.
+ * An endpoint with bytes left to request is in no list while its outstanding bytes fill its lanes,
+ * or its peer is stalled: the next bytes that come insert it again.
  *
  * Short messages, and the ends of long ones, precede others, in a port's queue and in an endpoint.
  * But one of WEFT_RNDV_TURNS pieces goes to the others, so that none starves. Peers that deliver
@@ -298,7 +291,6 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_
 		set_window(p);
 }
 
-/* Up to its nominal rate a port on a long path may carry twice what was measured. */
 static double rate_measured(const struct weft_pull_port *p, double rate)
 {
 	if (!is_long(p) || rate >= p->nominal)
@@ -306,11 +298,7 @@ static double rate_measured(const struct weft_pull_port *p, double rate)
 	return 2 * rate < p->nominal ? 2 * rate : p->nominal;
 }
 
-/*
- * In a span of @p ns less than 7/8 of the rate came. If that lasts for WEFT_PULL_LOW and four mean
- * round trips with the greatest slack, rate_measured() of the highest rate of that time becomes
- * the rate, if it is less.
- */
+/* In a span of @p ns less than 7/8 of the port's rate came: @p rate, bytes/s. */
 static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 {
 	if (p->slack < WEFT_PULL_SLACK_MAX || p->slack < slack_most(p) / 8 * 7) {
@@ -366,8 +354,8 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	if (ns < WEFT_PULL_SPAN || ns < span)
 		return;
 	/*
-	 * The rate is that of two spans, because bytes that a descheduled receiver finds in its
-	 * ring did not arrive in the short time in which it polls them.
+	 * The rate is that of two spans. Bytes that a descheduled receiver finds in its ring did
+	 * not arrive in the short time in which it polls them.
 	 */
 	rate = (double)(p->came + p->before_came) * 1e9 / (double)(ns + p->before_ns);
 	if (p->before_ns != 0 && rate_measured(p, rate) > p->rate) {
@@ -383,7 +371,6 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	p->spare = !waiting;
 }
 
-/* ns; a request of this age is late if its lane has delivered nothing in this time. */
 static uint64_t pull_port_late(const struct weft_pull_port *p)
 {
 	return WEFT_PULL_LATE + 4 * pull_port_trip(p);
@@ -600,11 +587,7 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_
 		TAILQ_REMOVE(&a->port->ranges, a, port_link);
 }
 
-/*
- * The port is full, and endpoints wait: are its oldest requests late? If their lane has delivered
- * anything within pull_port_late(), they get WEFT_SHARE_STALL in addition and no more: single bytes
- * are not enough.
- */
+/* The port is full, and endpoints wait. */
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {
 	uint64_t most = pull_port_late(&p->pull);

@@ -2,23 +2,12 @@
 /**
  * @file rndv/rndv.h
  * Rendezvous transfers the data of an announced message of any message class (tags, active
- * messages). Matching is done by the class.
+ * messages). The class matches the RTS, and calls weft_rndv_fetch() with its *offer*, or
+ * weft_rndv_refuse(). The receive request ends in weft_recv_done().
  *
- *	a message class (tags, active messages)          rendezvous (this file)
- *	its own RTS, which contains an *offer*           rndv/sender.c
- *	the receiver knows the data's destination        weft_rndv_fetch()
- *	or does not need the data                        weft_rndv_refuse()
- *	the receive request ends                         weft_recv_done()
- *
- * Files:
- *
- *	rndv/sender.c    the sender's half: announces, serves pulls and RTR, until ATS
- *	rndv/fetch.c     the receiver's half, from the match to the last byte: how the data is
- *	                 transferred, native reads
- *	rndv/pull.c      which bytes are requested next
- *	rndv/rndv.c      which endpoint requests next: the queues of endpoints that wait for a port;
- *	                 how many bytes may be requested over one port; keys by which the peer
- *	                 accesses the memory of one message; the hooks (msg/state.h)
+ *	rndv/sender.c              the sender's half, until ATS
+ *	rndv/fetch.c, rndv/pull.c  the receiver's half; which bytes are requested next
+ *	rndv/rndv.c                which endpoint requests next; ports; keys; hooks (msg/state.h)
  *
  * A fetch uses one of three schemes, as the offer and WEFT_RNDV_SCHEME allow:
  * - get: the receiver requests bytes in pieces, a few per lane at a time. A lane with native reads
@@ -76,11 +65,11 @@ struct weft_pull_range;
 struct weft_rndv;
 struct weft_rndv_port;
 
-#define WEFT_PULL_SLACK_FIRST 16000u     /**< ns; slack at first, + half of the round trip */
-#define WEFT_PULL_SLACK_MIN 2000u        /**< ns; least slack */
-#define WEFT_PULL_SLACK_MAX 1000000u     /**< ns; greatest slack; on long paths slack_most() */
-#define WEFT_PULL_SLACK_BYTES (1u << 20) /**< most bytes by which slack enlarges the window */
-#define WEFT_PULL_SPAN 1000000u /**< ns; least span; at least 2 x (round trip + slack), too */
+#define WEFT_PULL_SLACK_FIRST 16000u /**< ns; slack at first, + half of the round trip */
+#define WEFT_PULL_SLACK_MIN 2000u    /**< ns; least slack */
+#define WEFT_PULL_SLACK_MAX 1000000u /**< ns; greatest slack; on long paths slack_most() */
+#define WEFT_PULL_SLACK_BYTES (1u << 20)
+#define WEFT_PULL_SPAN 1000000u /**< ns; least span; 2 x pull_port_trip() if longer */
 /**
  * ns; with the greatest slack the rate falls when less than 7/8 of it has come for this time, and
  * for 4 round trips
@@ -88,7 +77,8 @@ struct weft_rndv_port;
 #define WEFT_PULL_LOW 8000000u
 /**
  * ns; a request of this age + 4 x (round trip + slack) is late if its lane has delivered nothing
- * for that time. When #WEFT_SHARE_STALL more has passed, it is late in any case.
+ * for that time. A longer present round trip counts instead of the sum. When #WEFT_SHARE_STALL more
+ * has passed, it is late in any case.
  */
 #define WEFT_PULL_LATE 200000u
 /** while weft_pull_port.users is less, an idle lane gets a piece even if the window is full */
@@ -96,7 +86,7 @@ struct weft_rndv_port;
 
 struct weft_pull_port {
 	uint64_t out;    /**< bytes requested that have not come, without late requests */
-	uint64_t window; /**< pieces are requested while `out` is less, bytes: set_window() */
+	uint64_t window; /**< pieces are requested while `out` is less, bytes */
 	uint32_t users;  /**< number of lanes with bytes in `out` */
 	uint32_t rtt;    /**< least round trip of its lanes, rises slowly, ns; 0 = unknown */
 	uint32_t trip;   /**< moving mean of its lanes' present round trips, ns; 0 = unknown */
@@ -116,20 +106,16 @@ struct weft_pull_port {
 /** @param rate  bytes/s; 0 or less counts as 1e9 */
 void weft_pull_port_init(struct weft_pull_port *p, double rate);
 
-/**
- * Use the round trips of one of its lanes. If @p rtt_ns is less than p->rtt, the window changes.
- * @param rtt_ns  the lane's least round trip; 0 = unknown
- * @param now_ns  the lane's present round trip, for p->trip; 0 = unknown
- */
+/** @p rtt_ns: the lane's least round trip; @p now_ns: its present one; 0 = unknown. */
 void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns, uint32_t now_ns);
 
-/** Is there room for a piece? @param idle  its lane has no bytes in p->out */
+/** @param idle  the piece's lane has no bytes in p->out */
 static inline bool weft_pull_port_room(const struct weft_pull_port *p, bool idle)
 {
 	return p->out < p->window || (idle && p->users < WEFT_PULL_USERS);
 }
 
-/** @p n bytes were requested. @param idle  their lane had no bytes in p->out before */
+/** @param idle  the piece's lane had no bytes in p->out before */
 static inline void weft_pull_port_take(struct weft_pull_port *p, uint64_t n, bool idle)
 {
 	p->out += n;
@@ -146,17 +132,12 @@ static inline void weft_pull_port_done(struct weft_pull_port *p, uint64_t n, boo
 	p->users -= idle;
 }
 
-/**
- * @p n bytes came, perhaps 0. Evaluates the span if it is over.
- * @param waiting  the port's queue is not empty
- */
+/** @p n bytes came, perhaps 0. @param waiting  the port's queue is not empty */
 void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uint64_t now);
 
 /* ------------------------------------------------------------------ endpoints */
 
-/** Has the endpoint bytes left to request? */
 bool weft_rndv_wants(const struct weft_rndv *r);
-/** The message of which the endpoint requests the next piece, or NULL. */
 struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r);
 /**
  * Insert the endpoint into the worker's list of those that may request. No effect if the endpoint
@@ -169,7 +150,6 @@ void weft_rndv_want(struct weft_rndv *r);
  * is stalled (base/pacing.h) stays in no list: the next bytes that come insert it again.
  */
 void weft_rndv_want_later(struct weft_rndv *r);
-/** Move the endpoint to the port's queue, where it waits for room in the port's window. */
 void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p);
 /** Remove the endpoint from the list or queue in which it is. */
 void weft_rndv_unwant(struct weft_rndv *r);
@@ -181,7 +161,6 @@ void weft_rndv_unwant(struct weft_rndv *r);
  * @return NULL: none may request now
  */
 struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck);
-/** Does the port keep @p lane of @p r from requesting? */
 bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
 /**
  * Do other lanes, of any endpoint, have requests outstanding at the port of @p lane of @p r, or do
@@ -189,7 +168,7 @@ bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
  * lane without a port: false.
  */
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
-/** @p a was requested: count it at the port of its lane. A lane may have no port. */
+/** @p a was requested: count it at the port of its lane, if there is one. */
 void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a);
 /** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good);
@@ -200,7 +179,7 @@ struct weft_pull_range;
 
 /** bytes; a worker's first limit of outstanding requests. Lanes raise it, up to WEFT_RNDV_LIMIT. */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
-/** Pulls of one peer that may wait for their lanes; with more the endpoint fails. */
+/** Pulls at one endpoint that may wait for their lanes; with more the endpoint fails. */
 #define WEFT_RNDV_PULLS_MAX 1024u
 /** bytes; messages with no more than this left to request precede others */
 #define WEFT_RNDV_SHORT (64u << 10)
@@ -220,7 +199,6 @@ struct weft_rndv_offer {
 
 /* ------------------------------------------------------------------ state */
 
-/** Rendezvous state of one lane of an endpoint. */
 struct weft_rndv_lane {
 	STAILQ_HEAD(, weft_pull) pulls; /**< sender: the peer's pulls to serve on this lane */
 	struct weft_rndv_port *port;    /**< receiver: its local port, or NULL */
@@ -236,22 +214,21 @@ TAILQ_HEAD(weft_rndvs, weft_rndv);
 
 enum { WEFT_RNDV_IS_SHORT, WEFT_RNDV_IS_LONG, WEFT_RNDV_SIZES };
 
-/** A local port over which data comes. */
 struct weft_rndv_port {
 	struct weft_pull_port pull;
 	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< queues of endpoints that wait for the port */
-	uint32_t waiting;                        /**< number of endpoints in `line` */
-	uint32_t turns; /**< number of turns given to endpoints in `line` */
+	uint32_t waiting;
+	uint32_t turns;
 	/** requests outstanding over the port, roughly by age, without late ones */
 	struct weft_pull_ranges ranges;
 };
 
-/** Rendezvous state of an endpoint: me->rndv. Most endpoints of a large job never have it. */
+/** Most endpoints of a large job never have it. */
 struct weft_rndv {
 	struct weft_msg_ep *me;
 	/* sender */
 	struct weft_requests data; /**< sends whose data an RTR has requested, in this order */
-	uint32_t num_pulls;        /**< number of pulls in lanes[] */
+	uint32_t num_pulls;
 	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
 	/* receiver */
 	struct weft_requests active; /**< receives whose fetch is not over */
@@ -274,14 +251,12 @@ struct weft_rndv {
 /** @return me->rndv, which is made if it does not exist; NULL = no memory */
 struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me);
 
-/** Rendezvous state of a worker: mw->rndv. */
 struct weft_rndv_worker {
 	struct weft_rndvs fetching;       /**< endpoints that may request more */
 	struct weft_rndvs fetching_later; /**< endpoints that wait for the worker's limit */
-	uint32_t waiting;                 /**< number of endpoints in the queues of ports */
-	/** number of times that an endpoint was put into a port's queue */
+	uint32_t waiting;
 	uint64_t waits;
-	uint64_t lates; /**< number of requests that were found late */
+	uint64_t lates;
 	struct weft_rndv_port ports[WEFT_MAX_IFACES]; /**< by index of worker->ifaces */
 	struct weft_share pulls;                      /**< bytes requested that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
@@ -298,7 +273,7 @@ struct weft_pull {
 
 /** Receiver: a range requested over one lane. */
 struct weft_pull_range {
-	TAILQ_ENTRY(weft_pull_range) link; /**< in a list of its fetch */
+	TAILQ_ENTRY(weft_pull_range) link;
 	TAILQ_ENTRY(weft_pull_range) port_link;
 	struct weft_rndv_port *port; /**< the port at which it counts, or NULL */
 	struct weft_lane_comp comp;  /**< of a native read */
@@ -326,9 +301,9 @@ struct weft_fetch {
 	const struct weft_proto *proto; /**< NULL = not chosen yet */
 	bool pulled;                    /**< bytes are requested piece by piece; else all by RTR */
 	bool written; /**< the buffer is registered for writes of the sender (RTR with keys) */
-	bool queued;  /**< in a list of me->rndv->fetches[] */
-	uint8_t size; /**< index of that list: WEFT_RNDV_IS_SHORT, _LONG */
-	bool over;    /**< needs no more data; exists until its native reads have ended */
+	bool queued;
+	uint8_t size;         /**< list of me->rndv->fetches[]: WEFT_RNDV_IS_SHORT, _LONG */
+	bool over;            /**< needs no more data; exists until its native reads have ended */
 	struct weft_mem *mem; /**< registration of the receive buffer, or NULL */
 	uint32_t native;      /**< mask of the lanes that read natively */
 	struct weft_rndv_offer offer;
@@ -336,13 +311,10 @@ struct weft_fetch {
 
 /* ------------------------------------------------------------------ keys */
 
-/**
- * Write the keys of registered memory for the peer, one for each lane of @p lanes that has one.
- * @return bytes written to @p record, 0 = no lane has one
- */
+/** One key for each lane of @p lanes that has one. @return bytes written to @p record, or 0 */
 size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 			    const struct weft_mem *mem, const void *buf, void *record);
-/** Find and read the KEYS record among validated records. Without one offer->lanes becomes 0. */
+/** Read the KEYS record among validated records. Without one offer->lanes becomes 0. */
 void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, size_t length);
 /** Lanes of @p me for rendezvous that have native reads (@p put: writes). */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);

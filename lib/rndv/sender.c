@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous, the sender's half: it offers its data, and sends the requested bytes from the user's
- * memory, until ATS.
- *
  * The peer may refer, by index and generation, to a request of the endpoint to it that waits for a
  * reply, and to bytes inside that message. Anything else is dropped and counted, also after the
- * request has ended. The pulls that wait for their lanes are bounded: a peer with more than
- * WEFT_RNDV_PULLS_MAX violates the protocol, and its endpoint fails.
+ * request has ended. The pulls that wait for their lanes are bounded: an endpoint with more than
+ * WEFT_RNDV_PULLS_MAX fails, because its peer violates the protocol.
  */
 
 #include <errno.h>
@@ -22,7 +19,7 @@
 
 /* ------------------------------------------------------------------ offer */
 
-/* Can native lanes access the data? They read and write one contiguous range of memory. */
+/* Native lanes read and write one contiguous range of memory. */
 static bool is_plain(const struct weft_request *req)
 {
 	return req->dt.dt_class == WEFT_DT_CONTIG && req->length;
@@ -49,12 +46,7 @@ static int register_it(struct weft_request *req, unsigned int access)
 	return 0;
 }
 
-/*
- * The sender's RTS, of any message class, is being written: describe what the receiver may do.
- * @param flags    for its flags field
- * @param records  WEFT_HEAD_RECORDS_MAX bytes, to follow the RTS
- * @return bytes of records
- */
+/* @param records  WEFT_HEAD_RECORDS_MAX bytes, to follow the RTS. @return bytes of records */
 static size_t rndv_offer(struct weft_request *req, weft_le32 *flags, void *records)
 {
 	enum weft_rndv_scheme scheme = req->mw->conf.rndv_scheme;
@@ -140,9 +132,8 @@ static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 }
 
 /*
- * The data is requested for the first time. Register it if the cache keeps registrations, or if a
- * registration costs less than the copy here. The receiver copies in either case. Data offered with
- * keys is registered already.
+ * The data is registered if the cache keeps registrations, or if a registration costs less than the
+ * copy here. The receiver copies in either case.
  */
 static void register_to_send(struct weft_request *req)
 {
@@ -294,7 +285,6 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 
 /* ------------------------------------------------------------------ native writes */
 
-/* The native write failed: send the bytes as DATA. */
 static void put_again(struct weft_request *req, unsigned int lane, uint64_t off, uint64_t len)
 {
 	struct weft_msg_ep *me = req->me;
@@ -398,7 +388,6 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	return (ssize_t)iov.iov_len;
 }
 
-/* Store the receiver's keys for lanes with native writes, if our memory can be registered. */
 static void read_put_keys(struct weft_request *req, const void *records, size_t length)
 {
 	struct weft_rndv_offer keys = {.lanes = 0};
@@ -548,9 +537,7 @@ void weft_rndv_send_ep_lanes(struct weft_msg_ep *me)
  *	  | <------------------------- ATS sreq status | all there, or not wanted
  *
  * One RTR requests one range; a further one must continue at its end. Receivers of this version
- * send one RTR for all bytes that fit; the lanes' windows are the flow control. A buffer that is
- * too small gets the bytes that fit: the receive ends with -EMSGSIZE, and ATS completes the send
- * with success.
+ * send one RTR for all bytes that fit; the lanes' windows are the flow control.
  */
 
 /* ------------------------------------------------------------------ the announcement */
@@ -572,7 +559,6 @@ static int rts_progress(struct weft_request *req)
 	return 0;
 }
 
-/* End a send early: drop its pieces in all queues, and notify a receiver that requested bytes. */
 static void rndv_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_RNDV))
@@ -582,11 +568,7 @@ static void rndv_abort(struct weft_request *req, int status)
 		weft_tx_abort(req, req->send.peer, status);
 }
 
-/*
- * All rendezvous sends begin in the same manner: the sender offers what it supports, and the
- * receiver decides how the data is transferred (rndv/rndv.h). The sender's table predicts this
- * decision by the same rules; the times are those of proto/proto.c.
- */
+/* The sender's table predicts the receiver's decision by the same rules. */
 
 const struct weft_proto weft_proto_rndv_get = {
 	.name = "rndv/get",

@@ -23,7 +23,6 @@ unsigned int weft_rndv_serve(struct weft_msg_ep *me);
 /** The endpoint's lanes have changed: pulls for lanes that are down move to me->am_lane. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);
 
-/* The handlers (msg/state.h). */
 void weft_rndv_recv_rtr(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rndv_recv_ats(struct weft_msg_ep *me, const void *data, size_t payload);

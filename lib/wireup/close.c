@@ -197,7 +197,7 @@ static void force_close(struct weft_ep *ep, int status)
 	weft_ep_retire(ep, status);
 }
 
-/* Close without waiting. There is a request only if the caller has set WEFT_OP_F_FORCE_REQUEST. */
+/* There is a request only if the caller has set WEFT_OP_F_FORCE_REQUEST. */
 static int close_at_once(struct weft_ep *ep, int status, const struct weft_op_params *params,
 			 struct weft_request **req)
 {

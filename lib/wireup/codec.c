@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* WIREUP messages as bytes: records, pieces, and the validation of received messages. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -43,7 +43,6 @@ struct weft_wireup_msg {
 	char text[256]; /* fit for printing */
 };
 
-/** Records of a message to be sent. */
 struct weft_records {
 	size_t len;
 	uint8_t buf[WEFT_WIREUP_MAX];
@@ -51,22 +50,18 @@ struct weft_records {
 
 void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data,
 		      size_t len);
-/**
- * Send a message, in pieces if it is long. @return 0, or the lane's error. After -EAGAIN the caller
- * sends the whole message again
- */
+/** @return 0, or the lane's error. After -EAGAIN the caller sends the whole message again */
 int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
 		     const void *records, size_t len);
 /** Validate a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
 int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
 		      struct weft_wireup_msg *m, const char **why);
-/** Fill @p h for a message of the ep. status, lane_epoch, total and offset become 0. */
+/** status, lane_epoch, total and offset become 0. */
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
 		      struct weft_wire_wireup *h);
 
 /* ------------------------------------------------------------------ messages in pieces */
 
-/** A message that is being assembled from its pieces. */
 struct weft_partial {
 	TAILQ_ENTRY(weft_partial) entry; /* in host->partials */
 	struct weft_partial_host *host;
@@ -77,7 +72,6 @@ struct weft_partial {
 	uint8_t data[];
 };
 
-/** A host that sends wire-up messages in pieces. */
 struct weft_partial_host {
 	LIST_ENTRY(weft_partial_host) entry;
 	uint64_t number; /* weft_host_number() */

@@ -104,7 +104,6 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	return rc;
 }
 
-/* Accept the peer's connection. Our own to the peer, if there is one, becomes redundant. */
 static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			  const struct weft_wireup_msg *m)
 {
@@ -148,7 +147,6 @@ static void wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	send_rep(ep);
 }
 
-/* Accept a REQ of a new peer, or for an endpoint that does not exist here yet. */
 static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)
@@ -199,7 +197,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (!wu || wu->step == WEFT_STEP_ESTABLISHED || ep->state == WEFT_EP_FAILED ||
 	    (wu->initiator && wu->step == WEFT_STEP_LINKING)) {
 		/*
-		 * The sender is the endpoint that we are connected with. Its REQ lost the crossing
+		 * The sender is the endpoint that we are connected with. This REQ lost the crossing
 		 * and arrived late, or is a duplicate. The sender ends that connection itself.
 		 */
 		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
@@ -232,7 +230,6 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	wireup_accept(ep, lane_ep, m);
 }
 
-/* Are two REQs with one conn_sn of the same endpoint? If not, the first REQ stays deferred. */
 static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_wire_wireup *b)
 {
 	return weft_ref_equal(a->src_ep, b->src_ep) &&
@@ -282,9 +279,9 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 
 /*
  * @return the position of the sender's interface in its address, or -EACCES: the caller refuses the
- * REQ. The record BOOT must name this interface, which must have the driver of the connection. It
- * must also name the interface of ours at which the connection arrived. The reason is that the
- * connection's origin authenticates the sender.
+ * REQ. The record BOOT must name this interface, which must have the driver of the connection. BOOT
+ * must also name the interface of ours at which the connection arrived, because the connection's
+ * origin authenticates the sender.
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
@@ -299,9 +296,8 @@ static int boot_position(const struct weft_worker *w, const struct weft_lane_ep 
 }
 
 /*
- * Is a REQ authorised, and is its sender at the address that it contains? These checks prove only
- * that the sender has our address, and that it is reachable at the interface from which the
- * connection comes. @return false: the REQ was refused or dropped
+ * These checks prove only that the sender has our address, and that it is reachable at the
+ * interface from which the connection comes. @return false: the REQ was refused or dropped
  */
 static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		      const struct weft_wireup_msg *m, struct weft_address *remote)
@@ -445,7 +441,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
 }
 
-/* Connect the current pair. @return 0, or the lane's error, noted as the reason */
+/* @return 0, or the lane's error, noted as the reason */
 static int open_pair(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;

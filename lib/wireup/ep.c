@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints as the user sees them: creation, failure, queries. wireup/close.c closes them,
- * wireup/exchange.c connects them.
- *
  * An endpoint that has ended is *retired*: it is in no table and has no connections, and its
- * requests have ended. Its memory is freed when no callback can be on the stack
+ * requests have ended. The memory of an endpoint is freed when no callback can be on the stack
  * (weft_conns_reap()). An endpoint may fail or be closed inside one of its own callbacks.
  */
 
@@ -24,11 +21,6 @@
 #include "wireup/peer.h"
 
 /* ------------------------------------------------------------------ tables of endpoints */
-
-/*
- * Tables of endpoints: by slot, which peers return in their messages; and by the times of their
- * timers. wireup/peer.c has the table by number.
- */
 
 static int table_grow(struct weft_worker *w)
 {
@@ -55,7 +47,6 @@ static int table_grow(struct weft_worker *w)
 	return 0;
 }
 
-/* @return 0 or -ENOMEM */
 static int ep_slot_take(struct weft_ep *ep)
 {
 	struct weft_worker *w = ep->worker;
@@ -289,7 +280,6 @@ void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 
 /* ------------------------------------------------------------------ create */
 
-/* An endpoint to the own worker is connected to itself: no exchange, up at once. */
 static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 {
 	struct weft_wire_credit credit;
@@ -341,7 +331,6 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	return 0;
 }
 
-/* @param learn  the address follows from a boot address */
 static int create_remote(struct weft_worker *w, const struct weft_address *remote,
 			 struct weft_peer *peer, bool learn, struct weft_ep **out)
 {
@@ -350,7 +339,6 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 
 	if (!peer)
 		return -ENOMEM;
-	/* The peer has connected already: adopt its unclaimed endpoint. */
 	ep = weft_peer_unclaimed(w, peer);
 	if (ep) {
 		weft_peer_claim(ep);

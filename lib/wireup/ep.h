@@ -15,13 +15,10 @@ struct weft_ep;
 struct weft_peer;
 struct weft_worker;
 
-/**
- * Make an endpoint with a slot and message state, CONNECTING. @return NULL: no memory, or no random
- * number for its secret
- */
+/** @return NULL: no memory, or no random number for its secret */
 struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned);
-/** Remove @p ep from all tables, destroy its connections, end its messages. It is freed later. */
+/** Remove @p ep from all tables, destroy its connections, end its messages; free @p ep later. */
 void weft_ep_retire(struct weft_ep *ep, int status);
 /** The worker is being destroyed: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
@@ -35,7 +32,6 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
  * and @p status is -ECONNRESET: then it ends as in weft_ep_remote_closed().
  */
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
-/** Endpoint of a reference in a peer's message, or NULL. */
 struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);
 /** Set the ep's timer to @p when, unless it is set to an earlier time. A past time means now. */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);

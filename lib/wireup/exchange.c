@@ -210,7 +210,7 @@ void weft_wireup_linked(struct weft_ep *ep)
 	weft_wireup_finalize(ep);
 }
 
-/* Connect the initiator's ends of lanes that need addresses. @return 0, or lane 0's error */
+/* @return 0, or lane 0's error */
 static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	int rc = 0;
@@ -220,7 +220,6 @@ static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->leader);
 }
 
-/* The REP has arrived over a control channel: lane 0 must be connected first. */
 static void link_after_rep(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -328,8 +327,8 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /* ------------------------------------------------------------------ time */
 
 /*
- * The lane has this timeout, too, and its message names the reason. But its clock does not count
- * time without polling, so it may expire later. So query the lane for the reason now.
+ * The lane has this timeout, too, and its message names the reason. The lane's clock does not count
+ * time without polling, so the lane may expire later, and is queried for the reason now.
  */
 static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
 {
@@ -462,7 +461,7 @@ static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wire
 	weft_wireup_send(lane_ep, &head, r.buf, r.len);
 }
 
-/* A duplicate may make a connection that its sender never ends: destroy it if it has no use. */
+/* A duplicate may make a connection that its sender never ends. */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
 	if (!lane_ep->user && lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)

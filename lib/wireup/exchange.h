@@ -14,7 +14,6 @@
 
 struct weft_peer;
 
-/** The ep's timer has expired: repeat the message, or end what has reached its deadline. */
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
 void weft_wireup_drop(struct weft_ep *ep);
@@ -23,7 +22,6 @@ int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
 /** Notify the peer, best effort, that the endpoint failed. */
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
 
-/** Count and log a message that is dropped. */
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
@@ -36,7 +34,7 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
  * to no endpoint, it is destroyed.
  */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
-/** Make the connecting state of an ep. @return NULL: no memory */
+/** @return NULL: no memory */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /** Destroy what two crossing REQs left: wireup->redundant, deferred_lane_ep and deferred. */
 void weft_wireup_drop_extra(struct weft_ep *ep);
@@ -44,9 +42,7 @@ void weft_wireup_drop_extra(struct weft_ep *ep);
 void weft_wireup_finalize(struct weft_ep *ep);
 /** Send wireup->msg as @p type, and repeat it until there is a reply. ACK is sent once. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
-/** Send the message of the current step, for the first time or again. */
 void weft_wireup_resend(struct weft_ep *ep);
-/** Add the copy rate of our CPU to the records of a message. */
 void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
 /** Set ep->bcopy_bw to the smaller copy rate of the two ends. */
 void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
@@ -59,20 +55,14 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m);
 
-/**
- * After an exchange over a control channel, ATTACH, ATTACHED or data has arrived over lane 0. The
- * endpoint is established, and its further lanes are opened or awaited.
- */
+/** A message has arrived over lane 0, after an exchange over a control channel. */
 void weft_wireup_linked(struct weft_ep *ep);
 
 /* ------------------------------------------------------------------ wireup/connect.c */
 
-/**
- * Start connecting: @p remote is the peer's address; with @p learn it follows from the boot
- * address. @return 0 or an error, after which the caller must release the ep
- */
+/** @p learn: @p remote follows from a boot address. After an error the caller releases the ep. */
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
-/** Initiator: its connection is up: send WEFT_WIREUP_WHO or REQ over it. */
+/** Initiator: the connection is up: send WEFT_WIREUP_WHO or REQ over it. */
 void weft_wireup_boot_up(struct weft_ep *ep);
 /**
  * Initiator: it cannot connect over the current pair: accept a REQ that crossed, or try another

@@ -33,10 +33,7 @@
 #define LOOK_NS 2000000ull
 /* Probes without a reply after which a lane is stopped, while another lane is alive. */
 #define LOOKS 4u
-/*
- * Checks after which the suspicion ends, while no lane is alive: the peer is silent, and the driver
- * will report the lane as suspect again.
- */
+/* Checks after which the suspicion ends, while no lane is alive: the peer is silent. */
 #define SILENT_CHECKS 8u
 #define REPEAT_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
@@ -338,7 +335,7 @@ static void check_lane(struct weft_ep *ep, unsigned int n)
 		if (++l->looks > LOOKS)
 			conclude_dead(ep, n);
 	} else if (++l->silent_checks > SILENT_CHECKS) {
-		l->life = WEFT_LANE_USED; /* the peer is silent, not only the lane */
+		l->life = WEFT_LANE_USED;
 	} else {
 		check_lanes(ep, other_lanes(ep, n));
 		l->look_at += LOOK_NS << (l->silent_checks / 2);
@@ -471,10 +468,7 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 
 /* ------------------------------------------------------------------ time */
 
-/*
- * Has the peer's process received LANE_DOWN for WEFT_PEER_TIMEOUT without a reply? The number of
- * copies that it has received measures the time, because all but the first six are a second apart.
- */
+/* The LANE_DOWN that the peer got measure the time: all but the first six are a second apart. */
 static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
 {
 	uint64_t limit = ep->worker->ctx->conf->lane.peer_timeout_ns;

@@ -34,13 +34,12 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);
 /** Stop lane @p n, and send LANE_DOWN over another. @return false: lane @p n was not stopped */
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
-/** Do what is due: check suspect lanes, repeat messages without room or reply, connect again. */
 void weft_failover_timer(struct weft_ep *ep);
 
 /** The longest round trip of the lanes in use, in ns; 0 = unknown. */
 uint64_t weft_failover_trip(const struct weft_ep *ep);
 
-/** Is this the worker with the lower id? It decides which lane stops, and connects it again. */
+/** The worker with the lower id decides which lane stops, and connects the lane again. */
 static inline bool weft_failover_leads(const struct weft_ep *ep)
 {
 	return ep->worker->id < ep->remote_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lanes that died come back. The leader tries to connect again, at once when the link of its port
- * is back. It attaches the connection with the lane's next connection number. The other end accepts
- * it after it has finished with the last connection.
+ * is back. The leader attaches the connection with the lane's next connection number. The other end
+ * accepts it after it has finished with the last connection.
  */
 
 #include <errno.h>
@@ -191,7 +191,6 @@ static void make_end(struct weft_ep *ep, unsigned int n, struct weft_lane_iface 
 		announce_link(ep, n);
 }
 
-/* @return false: LANE_LINK is not expected */
 static bool lane_link_recv(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
 			   const struct weft_wireup_msg *m)
 {
@@ -219,13 +218,12 @@ static bool lane_link_recv(struct weft_ep *ep, unsigned int n, struct weft_lane_
 	return true;
 }
 
-/* Is @p lane_ep, over which ATTACH number @p epoch arrived, the connection that LANE_LINK made? */
 static bool lane_link_attaches(const struct weft_ep *ep, const struct weft_lane_ep *lane_ep,
 			       unsigned int n, uint16_t epoch)
 {
 	const struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	/* Not before the lane is up and can carry the reply: the leader repeats ATTACH. */
+	/* The lane must be up to carry the reply. The leader repeats ATTACH until then. */
 	return !weft_failover_leads(ep) && l->life == WEFT_LANE_CONNECTING &&
 	       ep->lanes[n].lane_ep == lane_ep && lane_ep->up && epoch == l->link;
 }

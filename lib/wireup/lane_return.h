@@ -18,18 +18,17 @@ struct weft_worker;
 
 /** The new connection of lane @p n has failed: destroy it; the leader tries again later. */
 void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
-/** Handle LANE_LINK. @return false: it is not expected */
+/** Handle LANE_LINK. @return false: the message is not expected */
 bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
 /** Lane @p n is gone: the leader schedules the first attempt to connect it again. */
 void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
-/** The next step of lane @p n is due: connect, repeat LANE_LINK or ATTACH, or end the attempt. */
 void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
 /** The link of @p iface is back: the leader connects the gone lanes over it at once. */
 void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
-/** Handle an event of a connection that replaces a dead one. @return false: it replaces none */
+/** @return false: @p lane_ep does not replace a dead connection */
 bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			    enum weft_lane_event ev, const char *text);
-/** Handle ATTACH of a lane's second or later connection. @return false: it is of the first */
+/** @return false: the ATTACH is of the lane's first connection, or no lane may come back */
 bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			     const struct weft_wireup_msg *m);
 /** ATTACHED or data has arrived over @p lane_ep: if ATTACHED is awaited, the lane is back. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The lanes of an endpoint: binding a connection as a lane, and attaching the lanes after lane 0.
- * The leader opens their connections, the other end binds them. wireup/select.c has the lane map.
- */
+/* The leader opens the connections of lanes after lane 0, and the other end binds them. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -134,8 +131,8 @@ static const char *from_words(bool measured, uint32_t set, const char *stated)
 /*
  * The leader has computed these numbers, and the other end got them in single precision. Rounded,
  * they are the same at both ends, and both make the same choices. Otherwise two equal lanes would
- * differ for one side. Its replies would go over another lane than the requests, and could not
- * carry their acknowledgements.
+ * differ for one side. Replies would go over another lane than the requests, and could not carry
+ * their acknowledgements.
  */
 static void set_numbers(struct weft_ep *ep, unsigned int n)
 {
@@ -180,7 +177,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lan
 		ep->num_lanes = (uint8_t)(n + 1);
 }
 
-/* Choose the lane of short messages. Both ends have the same numbers, and so the same choice. */
+/* Both ends have the same numbers, and so make the same choice. */
 static void choose_short_lane(struct weft_ep *ep)
 {
 	unsigned int i, best = WEFT_MAX_LANES;
@@ -234,7 +231,7 @@ static bool link_needed(const struct weft_ep *ep, unsigned int n)
 
 /* ------------------------------------------------------------------ the key of further lanes */
 
-/* Do connections over @p iface use the key? An interface of another driver makes its own keys. */
+/* An interface of another driver makes its own keys. */
 static bool uses_key(const struct weft_ep *ep, const struct weft_lane_iface *iface)
 {
 	return ep->lane_key && iface->ops->ep_export == ep->lane_key->ops->ep_export;
@@ -451,7 +448,7 @@ void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/* Notify the peer, which waits for the lane. @return false = no room, try again */
+/* @return false: no room, try again */
 static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_records r = {.len = 0};
@@ -474,7 +471,7 @@ void weft_lanes_timer(struct weft_ep *ep)
 		switch (wu->attach[i]) {
 		case WEFT_ATTACH_OPENING:
 			if (i == 0)
-				break; /* the connect timeout of the endpoint bounds it */
+				break; /* the endpoint's connect timeout bounds lane 0's time */
 			if (now >= wu->attach_deadline)
 				weft_lane_leave_out(
 					ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
@@ -514,7 +511,7 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsig
 	}
 }
 
-/* Take the lane's numbers from ATTACH. Older peers' ATTACH has none. */
+/* ATTACH of older peers has no numbers. */
 static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;

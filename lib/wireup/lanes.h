@@ -20,9 +20,8 @@ struct weft_wireup_msg;
 struct weft_worker;
 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** Lane @p n is attached: messages may use it from now on. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
-/** Lane @p n has been stopped and carries no messages any more; other lanes do. */
+/** Lane @p n has been stopped: other lanes carry its messages. */
 void weft_lane_lost(struct weft_ep *ep, unsigned int n);
 /** The first lane that is up, for wire-up messages; NULL = none is. */
 struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
@@ -39,13 +38,9 @@ void weft_lanes_drop_key(struct weft_ep *ep);
 /** Connect a further lane, or a lane again, with the key if needed. @return as ep_connect() */
 int weft_lane_connect(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,
 		      const void *addr, size_t len, struct weft_lane_ep **lane_ep);
-/**
- * Does the key prove that @p lane_ep was connected as lane @p n of @p ep? @return true also if the
- * connection uses no key
- */
+/** @return true also if the connection uses no key */
 bool weft_lane_has_key(const struct weft_ep *ep, unsigned int n,
 		       const struct weft_lane_ep *lane_ep);
-/** The map is agreed: open or await the further lanes. */
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
 void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
@@ -68,7 +63,6 @@ void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_
 /** Why the lane is used, or not, for users: weft_lane_why() and perhaps the lane's numbers. */
 const char *weft_lane_why_text(const struct weft_ep *ep, unsigned int n,
 			       char buf[WEFT_LANE_WHY_MAX]);
-/** The endpoint ends: free its lanes' memory. */
 void weft_lanes_free(struct weft_ep *ep);
 
 /* ------------------------------------------------------------------ addresses of both ends */
@@ -78,7 +72,6 @@ void weft_lanes_free(struct weft_ep *ep);
  * are removed from the map. @return 0, or the error of lane 0
  */
 int weft_links_create(struct weft_ep *ep);
-/** Add our ends' addresses to a message that has the map. */
 void weft_links_record(const struct weft_ep *ep, struct weft_records *r);
 /** Have the addresses in @p m, of lanes to @p remote, the lengths that its interfaces require? */
 bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,

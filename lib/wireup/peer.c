@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of remote workers: their identity, and the numbers of the endpoints between them and us.
  * A record without endpoints is kept for some time, to distinguish a late REQ of a closed endpoint
  * from a new one. The number of such records is bounded, so unknown senders cannot fill the memory.
- *
- * Boot addresses: packs this worker's own, and derives a provisional worker address from a peer's.
- * wireup/wireup.c requests the whole address.
  */
 
 #include "wireup/peer.h"
@@ -22,13 +18,12 @@
 #include "wireup/select.h"
 #include "wireup/state.h"
 
-/* The tables' keys are keyed hashes, as the identity is: a peer's id does not choose its bucket. */
+/* The tables' keys are keyed hashes, so that a peer cannot choose its bucket. */
 static uint64_t hash_place(const struct weft_worker *w, const char *words)
 {
 	return weft_siphash(&w->hash_key, words, strlen(words));
 }
 
-/* Store hashes of the addresses of the peer's interfaces, as our drivers print them. */
 static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 		       const struct weft_address *remote)
 {
@@ -154,10 +149,9 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 
 /* ------------------------------------------------------------------ endpoints by number */
 
-/* Peers choose @p sn, so the hash has a random key: they cannot choose equal hashes. */
 static uint64_t sn_key(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
 {
-	/* Not by the peer's identity, which may become known while there are endpoints. */
+	/* The identity is not in the key: it may become known while there are endpoints. */
 	const uint64_t key[] = {peer->id, peer->digest, sn};
 
 	return weft_siphash(&w->hash_key, key, sizeof(key));
@@ -195,7 +189,7 @@ bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn)
 	uint32_t d = sn_behind(peer, sn);
 
 	if (d >= UINT32_MAX / 2)
-		return false; /* ahead of all */
+		return false;
 	return d >= 64 || peer->used >> d & 1;
 }
 
@@ -241,10 +235,7 @@ struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct we
 	return NULL;
 }
 
-/*
- * Insert in the order of their numbers. They arrive in this order, apart from the 64 numbers by
- * which weft_peer_sn_used() allows one to be late.
- */
+/* Numbers arrive in ascending order, except those that weft_peer_sn_used() allows to be late. */
 static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)
 {
 	struct weft_ep *last = TAILQ_LAST(&peer->unclaimed, weft_ep_queue);
@@ -486,25 +477,22 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote)
 /* ------------------------------------------------------------------ unclaimed endpoints */
 
 /*
- * Endpoints that peers have made by connecting, and that the program has not claimed. They share
- * WEFT_MAX_UNCLAIMED_EPS places. The quota is per host, as lanes identify hosts. A peer chooses its
- * worker id, name and interfaces itself, and one host may invent any number of them.
+ * Unclaimed endpoints share WEFT_MAX_UNCLAIMED_EPS places. The quota is per host, as lanes identify
+ * hosts: a peer chooses its worker id, name and interfaces itself.
  *
  * A sixteenth of the places, at least one, is reserved for hosts that have none, one place for
  * each. Of the others a host may have at most HOST_SHARE times the number that is free. So one host
  * alone gets seven of eight of all places, and the next hosts nearly all of the rest except the
- * sixteenth. To fill all places takes as many hosts as the sixteenth has places.
+ * sixteenth.
  *
  * When all places are taken, one of the hosts with the most endpoints loses the oldest of those
- * over which no message has arrived; the others are in use. The host must have at least two
- * endpoints more than the host of the new one. The endpoint must be older than half of
- * WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to claim
- * them.
+ * over which no message has arrived. The host must have at least two endpoints more than the host
+ * of the new one. The endpoint must be older than half of WEFT_CONNECT_TIMEOUT, because a program
+ * that gets many connections at once needs time to claim them.
  *
- * Hosts are in a hash table by number, and in ranks by the logarithm of their number of endpoints.
- * So "most" means that no other host has twice as many. A REQ that finds no place checks at most
+ * "Most" means that no other host has twice as many. A REQ that finds no place checks at most
  * RANK_LOOKS hosts, from the highest rank down. In each rank it begins with hosts whose last check
- * is the longest ago. An endpoint over which a message has arrived is not checked again.
+ * is the longest ago.
  */
 
 #define HOST_SHARE 14u
@@ -529,7 +517,6 @@ static unsigned int rank_of(unsigned int num_eps)
 	return 31u - (unsigned int)__builtin_clz(num_eps);
 }
 
-/* Set the number of endpoints of @p host, and move it to the rank of that number; 0 has no rank. */
 static void set_num(struct weft_conns *conns, struct weft_host *host, unsigned int num)
 {
 	unsigned int before = host->num_eps;
@@ -568,7 +555,6 @@ static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 	return NULL;
 }
 
-/* An endpoint that must make room for a host that has @p mine endpoints, or NULL. */
 static struct weft_ep *pick_victim(struct weft_worker *w, unsigned int mine)
 {
 	struct weft_conns *conns = w->conns;
@@ -583,7 +569,6 @@ static struct weft_ep *pick_victim(struct weft_worker *w, unsigned int mine)
 			if (looks++ == RANK_LOOKS)
 				return NULL;
 			conns->looks++;
-			/* Move it behind the hosts that were not checked. */
 			TAILQ_REMOVE(&conns->ranks[r], host, rank);
 			TAILQ_INSERT_TAIL(&conns->ranks[r], host, rank);
 			ep = host->num_eps > mine + 1 ? silent_of(w, host) : NULL;
@@ -655,10 +640,8 @@ void weft_unclaimed_remove(struct weft_ep *ep)
 /* ------------------------------------------------------------------ no endpoint yet */
 
 /*
- * A worker has a list of connections that peers have made, and over which no message for an
- * endpoint has come yet. All have the same time for it, so the list is in the order of their
- * deadlines. The first message, or the end of the connection, removes it from the list, where a
- * hash table finds it. weft_lane_ep_destroy() ends any connection, also one that is not listed.
+ * All pending connections have the same time for their first message, so the list is in the order
+ * of their deadlines. weft_lane_ep_destroy() ends any connection, also one that is not listed.
  */
 
 uint64_t weft_connect_timeout(const struct weft_worker *w)
@@ -687,10 +670,7 @@ void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_
 	lane_ep->ops->ep_destroy(lane_ep);
 }
 
-/*
- * The table is full: the connection that has been silent for the longest time is destroyed. An
- * honest peer sends its first message at once, so a peer that fills the table excludes only itself.
- */
+/* Honest peers send a message at once, so a peer that fills the table excludes only itself. */
 static void evict_silent(struct weft_worker *w, const char *iface)
 {
 	struct weft_conns *conns = w->conns;

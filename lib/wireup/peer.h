@@ -24,7 +24,6 @@ struct weft_peer_place {
 	struct weft_peer *peer;
 };
 
-/** A remote worker. */
 struct weft_peer {
 	struct weft_table_node by_identity, by_digest;
 	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
@@ -56,16 +55,14 @@ void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 /** The peer has reported that @p sn is free there: peer->next_sn becomes at least @p sn. */
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
 /**
- * Of the endpoints that the peer made and the program has not claimed, the one with the lowest
+ * Of the endpoints that the peer made and the program has not claimed: the one with the lowest
  * number that has not failed and that neither end is closing. NULL = none
  */
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
-/** The endpoint with number @p sn, or NULL. */
 struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
 			     uint32_t sn);
 /** Change the number of @p ep to @p sn, which counts as used from now on. */
 void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
-/** The program owns @p ep from now on. */
 void weft_peer_claim(struct weft_ep *ep);
 /**
  * Probe the lanes that lead to the address @p words, but to other peers than @p peer. A lane fails
@@ -81,10 +78,7 @@ void weft_peers_fini(struct weft_conns *conns);
 
 /* ------------------------------------------------------------------ boot addresses */
 
-/**
- * Make the part of an address that follows from a boot address. @return 0, or -EINVAL: our
- * driver cannot read the interface in it
- */
+/** @return 0, or -EINVAL: our driver cannot read the interface in the boot address */
 int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
 /** The peer's whole address, @p remote, has arrived: use it in place of the boot address. */
 void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
@@ -112,7 +106,6 @@ struct weft_host {
 /** The host at the far end of a connection, by ep_host(); 0 = the lane does not identify hosts. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
- * Is there a place for one more endpoint, whose REQ came over @p lane_ep?
  * @param[out] goes  the endpoint that the caller must let fail to make room; NULL = none
  * @return false: there is no place now
  */
@@ -135,15 +128,12 @@ struct weft_pending {
 
 #define WEFT_MAX_PENDING 4096
 
-/** Destroy a connection and its partial messages. */
 void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep);
 /** Remove a connection, if it is pending: it no longer ends with WEFT_CONNECT_TIMEOUT. */
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
 /** WEFT_CONNECT_TIMEOUT, ns. */
 uint64_t weft_connect_timeout(const struct weft_worker *w);
-/** Destroy pending connections that were not bound in time. */
 void weft_pending_timers(struct weft_worker *w);
-/** Put a connection on the list of pending ones, which are not bound to an endpoint. */
 void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 
 #endif /* WEFT_PEER_H */

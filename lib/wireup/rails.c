@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines for events of ports and devices that a worker has open, the same for all drivers. A
- * link that goes down and comes back writes two lines each time, limited by weft_log_allowed().
+ * A link that goes down and comes back writes two log lines, limited by weft_log_allowed().
  *
- * Warnings about rails that are worse than comparable ones. Every application's log has them,
- * because everything works without these rails, only slower. Interfaces of a worker are compared
- * when they are opened and when a link changes: they may be missing, slower, or have a smaller MTU.
- * Lanes of an endpoint are compared when all lanes of the map are attached or left out: they may be
- * missing, or take smaller messages. WEFT_MIN_LANES makes too few lanes an error.
+ * Rails that are worse than comparable ones get a warning, because everything works without them,
+ * only slower. Interfaces of a worker are compared when they are opened and when a link changes:
+ * they may be missing, slower, or have a smaller MTU. Lanes of an endpoint are compared when all
+ * lanes of the map are attached or left out: they may be missing, or take smaller messages.
  *
  * Rails are comparable ("sisters") if they have the same driver and the same kind of link: a memory
  * port next to a NIC is no mistake. A lane inside the host is no rail, and its peer needs none.
@@ -51,7 +49,6 @@ static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_if
 	       a->attr.bandwidth < SLOWER * b->attr.bandwidth;
 }
 
-/* The comparable iface that shows iface @p i's fault best: the fastest, or with largest frames. */
 static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
 						 bool by_frame)
 {
@@ -92,7 +89,6 @@ static void compare_frames(struct weft_worker *w, unsigned int i)
 				best->attr.device, best->attr.frame_size, iface->attr.device);
 }
 
-/* A link has come up, or has another speed: compare the speed with that of comparable links. */
 static void rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
 	unsigned int i;
@@ -203,7 +199,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 /*
  * An interface that fails takes its lanes with it, which may be those of thousands of endpoints.
  * Each lane is checked separately, because its peer may be the cause. The checks are spread over
- * time, because their probes would otherwise delay all other lanes. Not each lane has a log line.
+ * time, because their probes would otherwise delay all other lanes.
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
@@ -419,7 +415,6 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/* Log that lane @p n has smaller messages than a comparable lane, by its far end or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;

@@ -44,14 +44,9 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index);
 /** Log an event of a port or device. @return true: its link has come up */
 bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,
 		      enum weft_lane_iface_event ev, const char *text);
-/** The reason why @p iface has no link, and the remedy, as text. */
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
-/** Log links that are not up after their wait, and due summary lines of lanes. */
 void weft_iface_timers(struct weft_worker *w);
-/**
- * A lane of @p iface may be dead. If the interface has failed, thousands of lanes are checked:
- * their checks are spread over time. @return the time of this lane's check, which may be now
- */
+/** A lane of @p iface may be dead. @return the time of the lane's check, which may be now */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**
  * A lane of @p iface is given up, or (@p back) has come back. @return true: the caller logs it in a

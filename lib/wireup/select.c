@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Which pairs of interfaces become lanes. The selection is pure. The lane map applies it to an
- * endpoint, and is the result on which both ends agree.
- */
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,10 +37,7 @@ double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_addre
 	return there > back ? there : back;
 }
 
-/*
- * Latency of a small message in one direction: the slower end's estimate, and the time of both
- * CPUs. The formula is symmetric, so both ends compute the same result.
- */
+/* The formula is symmetric, so both ends compute the same latency. */
 static double pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	double lat =
@@ -157,7 +149,6 @@ static unsigned int boot_pairs(const struct weft_select *in, bool control, struc
 	return n;
 }
 
-/* Choose lane 0 of two ends that have connected over a control channel. @return false: none */
 static bool first_link(const struct weft_select *in, struct weft_pair *best)
 {
 	struct weft_pair p;
@@ -181,7 +172,6 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 	unsigned int n = boot_pairs(in, false, out, max);
 	struct weft_pair link;
 
-	/* A control channel is of no use without a lane to connect. */
 	if (in->any_control || first_link(in, &link))
 		n += boot_pairs(in, true, out + n, max - n);
 	return n;
@@ -195,7 +185,6 @@ struct state {
 	uint16_t taken[WEFT_MAX_IFACES];
 };
 
-/* Number of lanes chosen so far that use the device of iface @p i of that side. */
 static unsigned int device_use(const struct weft_select *in, const struct weft_select_lane *lanes,
 			       unsigned int n, bool local, unsigned int i)
 {
@@ -312,12 +301,7 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 
 /* ------------------------------------------------------------------ the lane map */
 
-/*
- * The lane map of an endpoint. The worker with the lower id is the leader: it proposes the map, and
- * it opens the further lanes. The other one may leave lanes out, and binds the lanes that are
- * opened. Pairs are stored as positions in select.local and select.remote; on the wire they are
- * iface numbers.
- */
+/* Pairs are stored as positions in select.local and select.remote, on the wire as iface numbers. */
 
 void weft_lanes_describe_local(struct weft_ep *ep)
 {
@@ -334,7 +318,7 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 	wu->select.num_remote = wu->remote.num_ifaces;
 }
 
-/* Are both ends of the same kind of lane? An end that needs an endpoint address must have one. */
+/* An end that needs an endpoint address must have one. */
 static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
@@ -390,10 +374,6 @@ static double round_coarse(double x, double steps_per_octave)
 	return exp2(round(log2(x) * steps_per_octave) / steps_per_octave);
 }
 
-/*
- * The leader: numbers that @p lane_ep has measured replace those of the interfaces, unless the user
- * has set them. The peer gets the same numbers with the map, or with ATTACH.
- */
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane)
 {
 	struct weft_lane_measured is = {0};
@@ -423,10 +403,7 @@ void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane
 				  lane);
 }
 
-/*
- * Allocate the state per lane, for all lanes of the map: later maps are parts of it. Lanes for
- * which there is no memory are left out.
- */
+/* Later maps are parts of this one. Lanes for which there is no memory are left out. */
 static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
 {
 	struct weft_ep_lane_info *info;

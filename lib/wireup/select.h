@@ -22,7 +22,6 @@ struct weft_pair {
 	uint8_t local, remote;
 };
 
-/** Input of the selection. */
 struct weft_select {
 	const struct weft_address_iface *local, *remote;
 	unsigned int num_local, num_remote; /* <= 16 each */
@@ -35,7 +34,6 @@ struct weft_select {
 	bool any_control;
 };
 
-/** One lane of the result. */
 struct weft_select_lane {
 	struct weft_pair pair;
 	double bandwidth, latency;
@@ -85,9 +83,7 @@ void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
 /** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** Read a lane's bandwidth and latency from the peer's map or ATTACH. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
-/** @return lane @p n of the map in the format of the wire */
 struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);
 
 #endif /* WEFT_LANE_SELECT_H */

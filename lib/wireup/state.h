@@ -85,8 +85,8 @@ struct weft_wireup {
 	bool leader;    /* our worker id is the lower one: we propose the lane map */
 	bool map_final; /* both ends have agreed on the map */
 	bool busy;      /* the peer refused for lack of places; we repeat the REQ */
-	bool granted;   /* credit_out is set */
-	bool too_few;   /* fewer lanes than WEFT_MIN_LANES: the timer will fail the ep */
+	bool granted;
+	bool too_few; /* fewer lanes than WEFT_MIN_LANES: the timer will fail the ep */
 	/*
 	 * The boot connection is a control channel, which loses and duplicates messages: it carries
 	 * the exchange only, and lane 0 is a connection of its own.
@@ -96,7 +96,7 @@ struct weft_wireup {
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
-	struct weft_address remote;                       /* address of the peer */
+	struct weft_address remote;
 	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our ifaces, except loopback */
 	struct weft_select select;
 	/* initiator: pairs to connect with, in order */
@@ -106,15 +106,14 @@ struct weft_wireup {
 	bool closed; /* the peer has closed or reset the connection of pairs[pair] */
 	unsigned int num_pairs, pair;
 	uint64_t pair_timeout, pair_deadline;
-	/* connections */
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
 	/* own connection, replaced by the peer's that crossed it; kept until the ep is up */
 	struct weft_lane_ep *redundant;
-	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
-	void *deferred; /* ...and the REQ, accepted if our connection fails */
+	/* at the lower id: a REQ that crossed ours, accepted if our connection fails */
+	struct weft_lane_ep *deferred_lane_ep;
+	void *deferred;
 	size_t deferred_len;
 	struct weft_wire_credit credit_out, credit_in;
-	/* the map */
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
 	enum weft_attach_state attach[WEFT_MAX_LANES];
 	uint64_t attach_deadline;
@@ -122,10 +121,9 @@ struct weft_wireup {
 	/* the message that is repeated */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
-	struct weft_reason reason; /* text of the last failure */
+	struct weft_reason reason;
 };
 
-/** Does a request of the initiator await its reply? */
 static inline bool weft_wireup_awaits_reply(const struct weft_wireup *wu)
 {
 	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ADDRESS_REQUESTED;
@@ -136,10 +134,7 @@ static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b
 	return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-/**
- * Has the driver of @p lane_ep observed that the far end is the interface @p a? @return true also
- * for a driver that does not observe the far end
- */
+/** @return true also for a driver that does not observe the far end */
 static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 					const struct weft_address_iface *a)
 {
@@ -147,7 +142,6 @@ static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 	       lane_ep->ops->ep_is_from(lane_ep, a->addr, a->addr_len);
 }
 
-/** The interface that lane @p n of the map uses here. */
 static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -159,7 +153,7 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 
 enum weft_lane_life {
 	WEFT_LANE_USED,      /* carries messages, or is not attached yet */
-	WEFT_LANE_SUSPECTED, /* it may be dead: check whether another lane is alive */
+	WEFT_LANE_SUSPECTED, /* may be dead: check whether another lane is alive */
 	WEFT_LANE_CLOSING,   /* stopped here; the peer's receive state is not known */
 	WEFT_LANE_GONE,      /* this end has the peer's receive state; no connection */
 	/* a connection is being made again: at the leader, or with LANE_LINK at both ends */
@@ -173,7 +167,7 @@ struct weft_failover_lane {
 	uint64_t since;
 	uint64_t look_at;            /* time of the next step; UINT64_MAX = none */
 	uint32_t queued;             /* lane_ep->queued (bytes) when the lane became suspect */
-	struct weft_select_lane map; /* its numbers, on which both ends agreed */
+	struct weft_select_lane map; /* the lane's numbers, on which both ends agreed */
 	uint32_t set;       /* features of both ends: only F_BW_SET and F_LAT_SET are read */
 	uint16_t epoch;     /* number of the lane's connection: failover.h */
 	uint16_t state_len; /* bytes of `state`; 0 = none yet */
@@ -191,7 +185,7 @@ struct weft_failover_lane {
 	uint16_t link;   /* number of the last attempt by LANE_LINK; 0 = none */
 	bool link_due;   /* LANE_LINK found no room, or no lane: send it again */
 	bool linked;     /* our end has the address in the peer's LANE_LINK */
-	bool deaf;       /* frames of the peer arrive over it, but acknowledge nothing */
+	bool deaf;       /* frames of the peer arrive over the lane, but acknowledge nothing */
 	bool answer_due; /* LANE_DOWN_ACK found no room: send it again */
 	bool was_up;     /* the lane was up when it was stopped; until WEFT_LANE_GONE */
 	uint8_t addr_len;

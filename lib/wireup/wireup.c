@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Wire-up messages, events of lanes, and data over lanes that are not attached yet. This file finds
- * the endpoint of each. wireup/exchange.c, wireup/connect.c and wireup/lanes.c handle the contents.
- */
 
 #include "wireup/wireup.h"
 
@@ -27,9 +23,8 @@
 /* ------------------------------------------------------------------ errors */
 
 /*
- * The peer had used our number already: take one that is free at both ends, and repeat the REQ. The
- * first time this happens at once. If the peer refuses again, the REQ is repeated as seldom as for
- * a peer that does not reply.
+ * After the first ESTALE the REQ is repeated at once with a free number. If the peer refuses again,
+ * the REQ is repeated as seldom as for a peer that does not reply.
  */
 static bool renumber_ep(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
@@ -39,7 +34,7 @@ static bool renumber_ep(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	    ep->worker->now >= wu->deadline)
 		return false;
 	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
-		return true; /* it is about a number that this ep had before */
+		return true; /* this ERROR is about a number that the ep had before */
 	if (m->have_next_sn)
 		weft_peer_sn_skip(ep->peer, m->next_sn);
 	weft_ep_renumber(ep, ep->peer->next_sn);
@@ -197,8 +192,8 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 }
 
 /*
- * Does the message contain the secret of the peer's endpoint? REP is the first message with it. A
- * peer that sends ADDRESS, or refuses a REQ by ERROR, has no endpoint yet, and so no secret.
+ * REP is the first message with the secret of the peer's endpoint. A peer that sends ADDRESS, or
+ * refuses a REQ by ERROR, has no endpoint yet, and so no secret.
  */
 static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
@@ -209,9 +204,9 @@ static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 }
 
 /*
- * The endpoint of a message other than REQ and WEFT_WIREUP_WHO. The message must arrive over a
- * connection of the endpoint, or be the ATTACH of a new one. Its secrets must prove that the sender
- * is the endpoint's other end. @return NULL: there is no such endpoint; the message is counted
+ * The message must arrive over a connection of the endpoint, or be the ATTACH of a new one. The
+ * secrets in the message must prove that the sender is the endpoint's other end. @return NULL:
+ * there is no such endpoint; the message is counted
  */
 static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 				    const struct weft_wire_wireup *h)
@@ -233,10 +228,6 @@ static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *
 	return NULL;
 }
 
-/*
- * Is the message well-formed, and for this worker? A first message, REQ or WEFT_WIREUP_WHO, is
- * refused if it is for another worker or has another protocol version.
- */
 static bool admit_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			  const struct weft_wire_wireup *h, const void *records, size_t len,
 			  struct weft_wireup_msg *m)
@@ -449,7 +440,7 @@ static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status
 	       (status == -ECONNRESET && !(lane_ep->iface->attr.features & WEFT_LANE_F_HOST));
 }
 
-/* Handle the loss of a connection that is not a lane in use. @return false: it is one */
+/* @return false: the connection is a lane in use, or is not being connected */
 static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
 			    const char *text)
 {
@@ -565,7 +556,7 @@ static void ep_timer(struct weft_ep *ep)
 		weft_ep_closing_step(ep);
 }
 
-/* Run a batch of due timers at most, in order: received frames are handled between batches. */
+/* Received frames are handled between batches of timers. */
 static unsigned int ep_timers(struct weft_worker *w)
 {
 	struct weft_deadlines *timers = &w->conns->timers;

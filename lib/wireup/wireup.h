@@ -6,24 +6,16 @@
  *
  * The files call down, except that those of one group may call each other, and that codec.c calls
  * weft_host_number() of peer.c:
- *   wireup/wireup.c     messages and events: finds their endpoint; requests for addresses; timers
+ *	wireup.c                            finds the endpoint of a message or an event
  *
- *   wireup/failover.c   lanes that die
- *   wireup/lane_return.c  lanes that come back
+ *	failover.c, lane_return.c           lanes that die, and that come back
  *
- *   wireup/exchange.c   messages of both ends, repetition, established, refusals, time
- *   wireup/connect.c    initiator: choice of the pair of interfaces; responder: a received REQ
- *   wireup/lanes.c      attaching further lanes; lanes that need addresses of both ends
- *   wireup/ep.c         creation, failure and queries of endpoints; their tables
- *   wireup/close.c      closing and flushing
+ *	exchange.c, connect.c, lanes.c      the exchange; its first request; further lanes
+ *	ep.c, close.c                       creation, failure and close of endpoints
  *
- *   wireup/rails.c      links that go down and come up; lanes that are missing, or worse
- *   wireup/peer.c       records of remote workers; boot addresses; endpoints that the program has
- *                       not claimed; connections without an endpoint yet
+ *	rails.c, peer.c                     links and missing lanes; remote workers
  *
- *   wireup/select.c     which pairs of interfaces become lanes; the lane map
- *   wireup/codec.c      building, parsing, cutting and joining of messages
- *   wireup/state.h      the state that all of them share
+ *	select.c, codec.c, state.h          which pairs become lanes; messages as bytes; structs
  */
 #ifndef WEFT_WIREUP_H
 #define WEFT_WIREUP_H
