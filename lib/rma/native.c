@@ -341,10 +341,7 @@ static int post_native(struct weft_request *req, struct weft_native *n, size_t o
  */
 static int refusal(const struct weft_request *req, unsigned int lane, int rc)
 {
-	if (rc == -EAGAIN || !req->me->lanes[lane].lane_ep->up)
-		return -EAGAIN;
-	req->mw->count.native_failed++;
-	return rc;
+	return req->me->lanes[lane].lane_ep->up ? rc : -EAGAIN;
 }
 
 /* @return bytes of the piece, or as refusal() */
