@@ -186,6 +186,16 @@ static void step_source_gone(struct rig *r, uint64_t *seed)
 	weft_match_source_init(&r->m, s);
 }
 
+static uint32_t num_fresh(const struct weft_match *m)
+{
+	struct weft_match_recv *recv;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(recv, &m->fresh, link)
+		n++;
+	return n;
+}
+
 static void random_history(uint64_t seed)
 {
 	struct rig *r = malloc(sizeof(*r));
@@ -213,6 +223,7 @@ static void random_history(uint64_t seed)
 			grow(r);
 		assert_int_equal(r->m.num_recvs, r->num_posted);
 		assert_int_equal(r->m.num_msgs, r->num_arrived);
+		assert_int_equal(r->m.num_fresh, num_fresh(&r->m));
 	}
 	weft_match_fini(&r->m);
 	free(r->mem);
@@ -324,8 +335,11 @@ static void receives_in_the_order_of_messages_are_found_without_a_search(void **
 	enum { NUM = WEFT_MATCH_FRESH + 40, IN_ORDER = 20 };
 	struct rig *r = *state;
 
-	for (unsigned int i = 0; i < NUM; i++)
+	for (unsigned int i = 0; i < NUM; i++) {
 		post(r, i, &r->src[i % 2], i, ~(1ull << 40));
+		assert_non_null(weft_match_any_recv(&r->m));
+		assert_in_range(r->m.num_fresh, 1, WEFT_MATCH_FRESH);
+	}
 	for (unsigned int i = 0; i < IN_ORDER; i++)
 		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % 2], i, any_chan),
 				 &r->recv[i]);
