@@ -9,6 +9,7 @@
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
  *  dump/shapes.c       tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
+ *  dump/json.c         JSON to a stream
  *  dump/list.c         what was wrong; which messages are selected, a line each, their problems
  *  dump/timeline.c     one message over its lanes; a trace for Perfetto
  *  dump/draw.c         parts of pictures; lanes over time; a report for a browser

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "dump/decode.h"
+#include "dump/json.h"
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view);
@@ -31,7 +32,6 @@ struct dump_counts {
 /** Count a frame and its messages. @return NULL, or what is wrong with one of them */
 const char *dump_count(struct dump_counts *counts, const struct dump_view *view);
 void dump_counts_text(FILE *out, const struct dump_counts *counts);
-struct json;
 /** Write the counts as members of the object that is open. */
 void dump_counts_json(struct json *j, const struct dump_counts *counts);
 
@@ -40,30 +40,6 @@ void dump_counts_json(struct json *j, const struct dump_counts *counts);
  * field gets another meaning, type or unit, or is removed.
  */
 #define DUMP_FORMAT_VERSION 2
-
-/* ---- JSON to a stream: commas and escapes */
-
-/* The caller closes each object and list that it has opened. */
-
-struct json {
-	FILE *out;
-	bool more; /**< the open object or list has a member: a comma comes next */
-};
-
-/**
- * Begin an object or a list.
- * @param name  of the member; NULL: an element of a list, or the outermost object
- * @param bracket  '{' or '['
- */
-void json_begin(struct json *j, const char *name, char bracket);
-/** End an object or a list. @param bracket  '}' or ']' */
-void json_end(struct json *j, char bracket);
-void json_number(struct json *j, const char *name, uint64_t value);
-void json_real(struct json *j, const char *name, double value);
-/** @param value  JSON text, which is written unchanged */
-void json_raw(struct json *j, const char *name, const char *value);
-/** @param text  any bytes; control characters become \\u00xx */
-void json_text(struct json *j, const char *name, const char *text);
 
 /* ---- the walk over a frame */
 
