@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ARP table, and the rules by which a reply enters it; and what IPv6 lanes have instead. */
-
 #include "frame/arp.h"
 
 #include <assert.h>
@@ -78,9 +76,6 @@ void weft_arp_fini(struct weft_arp *a)
 	weft_arp_table_fini(&a->own);
 }
 
-/*
- * Marks an entry as used. If its kind is THEIRS, or if @p kind is FIXED, its kind becomes @p kind.
- */
 static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum weft_arp_kind kind,
 		      uint64_t now)
 {
@@ -94,9 +89,8 @@ static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum w
 }
 
 /*
- * Makes room for one more entry of @p kind, if need be by evicting the least recently used entry
- * of the same kind. An entry that this host has used within WEFT_ARP_BUSY is not evicted, and a
- * static one never.
+ * Evicts, if necessary, the entry of @p kind that was unused for longest. Entries of FIXED are not
+ * evicted, and those of OURS only WEFT_ARP_BUSY after their last use.
  */
 static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64_t now)
 {
@@ -116,7 +110,6 @@ static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64
 	return true;
 }
 
-/* @return NULL: there is no room (table_room()), or no memory */
 static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
 					 enum weft_arp_kind kind, uint64_t now)
 {
@@ -326,10 +319,10 @@ bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now)
 }
 
 /*
- * Records another reply to a request that already has a reply. The reply is not trusted, but its
- * MAC is listed: when a peer moves, a neighbour that replies in its name may be faster than the
- * peer. If there are more replies than places, the first MAC stays, and each of the others has the
- * same chance. No host can influence that choice, which depends on the time and a random seed.
+ * A further reply is not trusted, but its MAC is listed: when a peer moves, a neighbour that
+ * replies in its name may be faster than the peer. With more replies than places, the first MAC
+ * stays. The time and a random seed choose among the others, so that no host can influence the
+ * choice.
  * @return true: this MAC was not in the list
  */
 static bool add_replier(const struct weft_arp_table *t, struct weft_arp_entry *e,
@@ -358,8 +351,8 @@ static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t
 }
 
 /*
- * Learns the MAC of @p ip, but only from the first reply while a request of this host is open. An
- * unrequested reply may be forged, and so may a second reply.
+ * Only the first reply while a request of this host is open is learned. An unrequested or a second
+ * reply may be forged.
  */
 static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],
 					uint64_t now, struct weft_arp_conflict *conflict)
@@ -701,7 +694,6 @@ bool weft_nd_read(const struct weft_rx_filter *conf, struct weft_hosts *hosts,
 
 /* ---------------------------------------------------------------- writing */
 
-/* The addresses of a message. */
 struct way {
 	const uint8_t *target;
 	uint8_t dst[16], dst_mac[6];

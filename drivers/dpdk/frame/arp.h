@@ -5,9 +5,8 @@
  * lanes over IPv6: numbers of hosts, and neighbour discovery. Pure: builds and reads packets, sends
  * none.
  *
- * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it. So
- * its frames come to one queue only, as a rule the first one. The worker there learns an address,
- * and the other workers find it here at their next look-up.
+ * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it, so
+ * its frames come to one queue only.
  */
 #ifndef WEFT_ARP_H
 #define WEFT_ARP_H
@@ -26,9 +25,8 @@
 #include "frame/parse.h"
 
 /**
- * The maximum number of addresses that this host requests for itself. Beyond that the entry that
- * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY. Otherwise
- * weft_arp_request() returns false.
+ * The most addresses that this host requests for itself. Beyond that an entry that was unused for
+ * WEFT_ARP_BUSY is evicted, or else weft_arp_request() returns false.
  */
 #define WEFT_ARP_OURS 4096u
 /** The maximum number of addresses requested because unknown senders sent HELLO. */
@@ -45,7 +43,6 @@
 /** ns; a reply is ignored if it comes this long after the next request was due */
 #define WEFT_ARP_OPEN 10000000000ull
 
-/** The origin of an entry. */
 enum weft_arp_kind {
 	WEFT_ARP_KIND_OURS,   /**< this host sends to the address */
 	WEFT_ARP_KIND_THEIRS, /**< an unknown sender claims the address */
@@ -70,10 +67,7 @@ struct weft_arp_entry {
 
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
 
-/**
- * The table of addresses. The calls below take the lock for a short search. None is made per
- * message. The first request for an address, or weft_arp_fix(), creates its entry.
- */
+/** The calls take the lock for a short search; none is made per message. */
 struct weft_arp_table {
 	pthread_mutex_t lock;
 	struct weft_arp_list list[WEFT_ARP_KINDS]; /**< the entry used last is at the end */
@@ -106,44 +100,39 @@ void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed);
 void weft_arp_table_fini(struct weft_arp_table *t);
 
 /**
+ * Times are ns, of one clock for all callers that share a table.
  * @param seed    a random number
  * @param shared  the port's table, initialised, which outlives @p a; NULL = one for itself
- *
- * Times are ns. All callers that share a table must use one clock.
  */
 void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64_t seed,
 		   struct weft_arp_table *shared);
 void weft_arp_fini(struct weft_arp *a);
 
-/** Look up the MAC of @p ip. @return true: the MAC is known, and written to @p mac */
+/** @return true: the MAC is known, and written to @p mac */
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
 /**
- * Build a request for @p ip if its MAC is unknown and a request is due.
- * @param[out] pkt  the request, to be sent to ff:ff:ff:ff:ff:ff
- * @return true: @p pkt is to be sent
+ * Build a request if the MAC of @p ip is unknown and a request is due.
+ * @return true: @p pkt is to be sent to ff:ff:ff:ff:ff:ff
  */
 bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
 /**
- * weft_arp_request() because an unknown sender claims to have @p ip: WEFT_ARP_THEIRS limits the
- * entries, of which the least recently used is evicted.
+ * weft_arp_request() because an unknown sender claims to have @p ip: one of WEFT_ARP_THEIRS
+ * entries.
  */
 bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
 			     struct rte_arp_hdr *pkt);
 
 /**
  * The MACs that replied to the last answered request for @p ip: the first one, which is trusted,
- * and up to three others, a random choice if there were more. Forgetting an address keeps them
- * until the next reply.
- *
+ * and up to three others. Forgetting an address keeps them until the next reply.
  * @return their number
  */
 unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_REPLIERS][6]);
 
 /**
- * Build an ARP probe (RFC 5227) for our own address. A probe changes no host's table, and peers
- * learn from it that this host has started. (A reply proves no conflict: the fabric of a cloud
- * replies for all addresses.)
+ * Build an ARP probe (RFC 5227) for our own address: peers learn from it that this host has
+ * started. A reply proves no conflict, since the fabric of a cloud replies for all addresses.
  */
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
 
@@ -166,7 +155,6 @@ uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip);
 
 /**
  * Enter a static neighbour: its address is not requested from now on.
- *
  * @return 0; -EEXIST: @p ip is static with another MAC; -ENOSPC: WEFT_ARP_FIXED_MAX; -ENOMEM
  */
 int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
@@ -177,10 +165,8 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Frames from @p ip come from another MAC than the known one. Forget the known MAC if it is older
- * than WEFT_ARP_FRESH, and not that of a static neighbour.
- *
- * @return true: the MAC was forgotten
+ * Frames from @p ip come from another MAC. Forget the known MAC if it is older than WEFT_ARP_FRESH,
+ * and not that of a static neighbour. @return true: the MAC was forgotten
  */
 bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
 
@@ -188,9 +174,8 @@ bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
  * Process a received packet. Only the first reply to an open request of this host sets a MAC in the
  * table; later replies are listed. Requests for our address are answered and change no entry.
  *
- * In a cloud's virtual network, or behind a router with proxy ARP, one MAC replies for all
- * addresses. It may claim our address as well. So a MAC that the table has for another address
- * causes no conflict.
+ * In a cloud's virtual network, or behind a proxy ARP, one MAC replies for all addresses, also for
+ * ours. So a MAC that the table has for another address causes no conflict.
  */
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
 				    struct rte_arp_hdr *reply);
@@ -199,8 +184,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 
 /* IPv4 addresses are in host byte order. */
 
-#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of IPv4's link-local addresses */
-#define WEFT_LANE_NEIGH_MAX 8     /**< most static neighbours of a lane */
+#define WEFT_LANE_PREFIX_LOCAL 16
+#define WEFT_LANE_NEIGH_MAX 8
 
 /** A neighbour whose MAC address is known without ARP. */
 struct weft_lane_neigh {
@@ -219,8 +204,8 @@ bool weft_lane_is_hosts(uint32_t ip, unsigned int prefix);
 bool weft_lane_same_net(uint32_t a, uint32_t b, unsigned int prefix);
 
 /**
- * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
- * address. Two MACs have the same address with a probability of 1 in 65024; such lanes need ip=.
+ * In 169.254/16 (RFC 3927). Two MACs have the same address with a probability of 1 in 65024; such
+ * lanes need ip=.
  */
 uint32_t weft_lane_link_local(const uint8_t mac[6]);
 
@@ -229,22 +214,19 @@ uint32_t weft_lane_link_local(const uint8_t mac[6]);
 /** Can one host have this address on a network, and is it no IPv4-mapped address? */
 bool weft_ip6_is_unicast(const uint8_t ip[16]);
 
-/** Is the address valid on one link only (fe80::/10)? */
 static inline bool weft_ip6_is_link_local(const uint8_t ip[16])
 {
 	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
 }
 
-/** Are the first @p prefix bits of both the same? */
 bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int prefix);
 
 /** Write the last 64 bits of an address, made from a MAC address (RFC 4291, appendix A). */
 void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6]);
 
 /**
- * Get a multicast group and its MAC address.
- * @param ip  gives the group that receives solicitations for it: addresses with the same last
- *            three bytes share the group; NULL = the group of all nodes
+ * @param ip  its group is for solicitations, and shared by addresses with equal last three bytes;
+ *   NULL = the group of all nodes
  */
 void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 
@@ -252,13 +234,12 @@ void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 
 /*
  * The hosts of an IPv6 lane. The engine identifies a host by 32 bits, on IPv4 lanes its address. So
- * each IPv6 address has a number of 32 bits here, which is valid on this lane only. Over UDP
- * sockets the number is also the IPv4 address in the headers of the engine's frames.
+ * each IPv6 address has a number of 32 bits, valid on this lane only. Over UDP sockets the number
+ * is also the IPv4 address in the headers of the engine's frames.
  *
- * Any host may send a frame, so the table is bounded. An address has one of WAYS slots. A new
- * address replaces the one in these slots that was idle for longest, but no host that a connection
- * holds. If connections hold all of them, a new host gets no number. A number contains the slot's
- * generation, so that frames for a replaced address reach no other host.
+ * Any host may send a frame, so the table is bounded. A new address replaces the one in its WAYS
+ * slots that was idle for longest, except hosts that a connection holds. A number contains the
+ * slot's generation, so that frames for a replaced address reach no other host.
  */
 
 #define WEFT_HOSTS 4096u /* a power of two */
@@ -288,8 +269,7 @@ uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip);
 uint32_t weft_hosts_find(const struct weft_hosts *h, const void *ip);
 
 /**
- * A connection with the host begins (@p yes), or it ends. Between these calls no other host
- * replaces this one.
+ * A connection with the host begins (@p yes) or ends. In between no other host replaces this one.
  */
 void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes);
 
@@ -299,11 +279,10 @@ const struct in6_addr *weft_hosts_ip(const struct weft_hosts *h, uint32_t number
 /* ------------------------------------------------------------------ neighbour discovery */
 
 /*
- * Neighbour discovery of IPv6 (RFC 4861), in place of ARP. The functions only read and write
- * frames: they translate to and from ARP, so that ARP's table and rules apply. A solicitation
- * becomes an ARP request, and an advertisement an ARP reply, with numbers of hosts as addresses. A
- * test for a duplicate address becomes an ARP probe. An unsolicited advertisement to all nodes
- * becomes an ARP reply whose sender address is also its target address.
+ * Neighbour discovery of IPv6 (RFC 4861), translated to and from ARP, so that ARP's table and rules
+ * apply. A solicitation becomes an ARP request, and an advertisement an ARP reply, with numbers of
+ * hosts as addresses. A test for a duplicate address becomes an ARP probe. An unsolicited
+ * advertisement to all nodes becomes an ARP reply whose sender address is also its target address.
  */
 
 /** Bytes of the longest frame: headers, ICMPv6 with a target, and an option. */
@@ -311,17 +290,14 @@ const struct in6_addr *weft_hosts_ip(const struct weft_hosts *h, uint32_t number
 	(RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + (uint32_t)sizeof(struct rte_ipv6_hdr) + 24u + 8u)
 
 /**
- * Translate a message of the verdict WEFT_VERDICT_ND.
- *
- * A solicitation for our address gives its sender a number. Other messages are translated only if
- * their sender (without a source address the target) has a number.
+ * A solicitation for our address gives its sender a number. Other messages of WEFT_VERDICT_ND are
+ * translated only if their sender (without a source address the target) has a number.
  * @return false: the message is not translated
  */
 bool weft_nd_read(const struct weft_rx_filter *conf, struct weft_hosts *hosts,
 		  const struct weft_nd *nd, struct rte_arp_hdr *arp);
 
 /**
- * Write the frame of neighbour discovery that takes the place of an ARP packet.
  * @param frame  room for WEFT_ND_MAX bytes
  * @return length of the frame; 0: the host of the packet's target address has lost its number
  */

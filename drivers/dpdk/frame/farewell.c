@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A helper reports the end of this process to its peers. This file starts the helper, and fills the
- * table of farewells that the process and the helper share.
- */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,10 +25,10 @@
 
 static struct {
 	pthread_mutex_t lock;
-	unsigned int users; /* ports that use the helper */
-	int alive;          /* the pipe's end of this process */
-	bool has_packet;    /* the helper has a packet socket, which needs CAP_NET_RAW */
-	uint32_t next;      /* where the search for a free slot begins */
+	unsigned int users;
+	int alive;       /* the pipe's end of this process */
+	bool has_packet; /* the helper has a packet socket, which needs CAP_NET_RAW */
+	uint32_t next;
 	struct weft_farewell_slot *table;
 	pid_t owner; /* process of the table: a forked child must not change its parent's */
 } farewell = {.lock = PTHREAD_MUTEX_INITIALIZER, .alive = -1};

@@ -2,13 +2,13 @@
 /**
  * @file frame/farewell.h
  * Farewells of a process whose lanes are over kernel interfaces, or sealed over UDP sockets. A
- * helper, the program weft-farewell, waits for the end of the process. It then sends a farewell for
- * each of its connections: a frame that was built when the connection came up. So peers learn of a
- * killed process at once. A stopped process has not ended.
+ * helper, the program weft-farewell, waits for the end of the process. The helper then sends a
+ * farewell for each connection: a frame that was built when the connection came up. So peers learn
+ * of a killed process at once. A stopped process has not ended.
  *
- * A process has one helper for all ports that use it, from the first port to the last. The two
- * processes share a table in memory. Without the program there is no helper. Without CAP_NET_RAW
- * the helper sends over UDP only. Peers without a farewell detect the end by WEFT_PEER_TIMEOUT.
+ * A process has one helper for all ports. The two processes share a table in memory. Without
+ * CAP_NET_RAW the helper sends over UDP only. Peers without a farewell detect the end by
+ * WEFT_PEER_TIMEOUT.
  */
 #ifndef WEFT_FRAME_FAREWELL_H
 #define WEFT_FRAME_FAREWELL_H
@@ -28,14 +28,12 @@ enum weft_farewell_kind {
 	WEFT_FAREWELL_UDP,    /**< the payload of a datagram */
 };
 
-/** An address of a UDP socket. */
 union weft_farewell_addr {
 	struct sockaddr any;
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
 };
 
-/** How a farewell leaves the host. */
 struct weft_farewell_way {
 	uint32_t kind;                     /**< enum weft_farewell_kind */
 	uint32_t if_index;                 /**< WEFT_FAREWELL_PACKET: the interface */
@@ -54,10 +52,7 @@ struct weft_farewell_slot {
 #define WEFT_FAREWELL_FD_SOCKET 4 /**< a packet socket, to send; closed without CAP_NET_RAW */
 #define WEFT_FAREWELL_FD_ALIVE 5  /**< a pipe: its other end closes with the process */
 
-/**
- * A port begins to use the helper.
- * @return false: there is no helper, or the helper cannot send farewells of this kind
- */
+/** @return false: there is no helper, or the helper cannot send farewells of this kind */
 bool weft_farewell_begin(enum weft_farewell_kind kind);
 void weft_farewell_end(void);
 

@@ -20,7 +20,7 @@ static inline uint64_t load64(const uint8_t *p)
 
 /*
  * The effect of LANE_BYTES zero bytes on a CRC. The effect is linear, so the results for the 32
- * single bits give the table of all byte values. The table is computed once, at the start.
+ * single bits give the table of all byte values.
  */
 #define LANE_BYTES 1024u
 

@@ -61,8 +61,8 @@
 #define WEFT_FRAME_PATHS_MAX 16u
 
 /**
- * The first bytes of the lane header, which mean the same in all versions: a peer of another
- * version can be answered with RESET. A whole RESET frame means the same in all versions.
+ * The first bytes of the lane header, which mean the same in all versions, as does a whole RESET
+ * frame: a peer of another version can be answered with RESET.
  */
 #define WEFT_FRAME_FIXED 26u
 static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same in every version");
@@ -73,10 +73,7 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 #define WEFT_FRAME_SEQS 1024u
 #define WEFT_FRAME_SEQS_SHIFT 10u
 
-/**
- * All parts but the last one of a body (PART) have a multiple of this number of bytes. The receiver
- * assembles the body, and processes it as if it had come in one frame.
- */
+/** All parts but the last one of a body (PART) have a multiple of this number of bytes. */
 #define WEFT_FRAME_PART_UNIT 8u
 
 /** hello.steer. HELLO: accept it even if it came to another queue. HELLO_ACK: the HELLO did. */
@@ -93,17 +90,15 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 
 /* ---------------------------------------------------------------- checksums */
 
-/* CRC32C (Castagnoli) of lane frames, and what DPDK lacks for the checksums of IPv4 and UDP. */
-
 /** As weft_crc32c_soft(), with the processor's instruction if it has one. */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
 
 /**
- * Is the checksum of an IPv4 header without options right? The header is not all zero.
+ * The header is not all zero, and has no options.
  *
  * 2^16 is 1 modulo 65535, and so is 2^64. The ones' complement sum of all words is thus the sum of
- * any longer words, with a carry of 2^64 counted as 1. The checksum is right if 65535 divides the
- * sum, in either byte order.
+ * longer words, with a carry of 2^64 counted as 1. 65535 divides the sum if the checksum is right,
+ * in either byte order.
  */
 static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
 {
@@ -151,8 +146,8 @@ static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *d
 /* ---------------------------------------------------------------- encapsulation */
 
 /*
- * The bytes in front of a lane header: Ethernet, VLAN tag, IP, UDP. Built once per connection; a
- * send copies them and patches lengths, ports and checksums. Pure.
+ * The bytes in front of a lane header are built once per connection; a send copies and patches
+ * them.
  */
 
 /** The two bits of ECN (RFC 3168) in the IP header's type of service, and values of them. */
@@ -160,7 +155,6 @@ static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *d
 #define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
 
-/** Lengths and sums of the bytes in front of a lane header, by which a send patches them. */
 struct weft_encap_hdr {
 	uint8_t len;      /**< number of bytes in front of the lane header */
 	uint8_t l2_len;   /**< bytes of the Ethernet header, with a tag */
@@ -180,11 +174,7 @@ struct weft_encap_addr {
 	uint8_t src_ip6[16], dst_ip6[16];
 };
 
-/**
- * Write an Ethernet header, with a tag unless @p vlan is 0.
- *
- * @return length of the header
- */
+/** Write an Ethernet header, with a tag unless @p vlan is 0. @return length of the header */
 uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
 		      uint16_t type);
 
@@ -198,9 +188,8 @@ void weft_encap_patch6(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t 
 void weft_encap_csum6(const struct weft_encap_hdr *e, uint8_t *frame);
 
 /**
- * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IP
- * length, IPv4 header checksum, UDP length and ports. The UDP checksum stays 0, which means none;
- * for IPv6 the caller writes it afterwards.
+ * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included). The
+ * UDP checksum stays 0, which means none; for IPv6 the caller writes it afterwards.
  */
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
 				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
@@ -226,10 +215,9 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 #define WEFT_FRAME_AROUND (WEFT_ENCAP_MAX + 4u)
 
 /**
- * Write a plain frame that has a CRC32C.
+ * Write a plain frame that has a CRC32C. @return its length
  * @param hdr  fields of the connection; magic, version, flags and lengths are filled in
  * @param out  has room for the header, the body and WEFT_FRAME_AROUND
- * @return its length
  */
 uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 			  const struct weft_frame_hdr *hdr, const void *body, uint32_t len);
@@ -239,8 +227,7 @@ uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
 	(WEFT_FRAME_AROUND + (uint32_t)sizeof(struct weft_frame_hdr) + WEFT_FRAME_SEAL_LEN)
 
 /**
- * Write a farewell, RESET(GONE): it ends a plain connection of a process that has ended. The
- * farewell has the addresses of that process.
+ * Write a farewell, RESET(GONE), with the addresses of a process that has ended.
  * @param index  the connection's number at the receiver
  * @param conn, token  the connection's number and token at the process that has ended
  * @return its length, at most WEFT_FAREWELL_MAX

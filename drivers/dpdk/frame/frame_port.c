@@ -133,8 +133,8 @@ int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools 
 }
 
 /*
- * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
- * The next close after all buffers have come back frees such a pool.
+ * Pools of closed ports of which a capture or the protocol layer holds buffers. A later close frees
+ * them.
  */
 struct late {
 	LIST_ENTRY(late) link;

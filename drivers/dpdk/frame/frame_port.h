@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/frame_port.h
- * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
- * Ethernet frames. It has four implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
- * (udp/udp.c), memif rings (memif/memif.c) and the simulated network (test/sim/). Buffers are
- * rte_mbufs in all, so that the engine is the same for all. Steering of frames to a queue is here,
- * too.
+ * The interface between the raw-DPDK lane engine and a port of Ethernet frames. It has four
+ * implementations: an ethdev queue pair (port/ethdev.c), UDP sockets (udp/udp.c), memif rings
+ * (memif/memif.c) and the simulated network (test/sim/). All use rte_mbufs, so that the engine is
+ * the same.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -23,12 +22,10 @@
 /* ---------------------------------------------------------------- steering */
 
 /*
- * The queue of a port to which a frame comes, and the UDP ports that a connection therefore uses.
- *
  * Queue q of a port listens on the port's UDP port + q. The initiator of a connection sends each
  * path from a port of its own to the port on which the peer listens. The peer answers with both
- * exchanged, so a stateful firewall passes the answers. Everything that spreads by flow (RSS, ECMP,
- * a cloud's limit per flow) finds one flow for each path. Where a NIC hashes frames to queues, the
+ * exchanged, so a stateful firewall passes the answers. Whatever spreads by flow (RSS, ECMP, a
+ * cloud's limit per flow) finds one flow for each path. Where a NIC hashes frames to queues, the
  * initiator searches a port with which frames reach the right queue at both ends. Only the hash of
  * its own NIC may be known; it tries ports for the other end.
  */
@@ -58,8 +55,7 @@ struct weft_steering {
 	uint16_t range_max;
 	const struct weft_rss *rss; /**< the hash; NULL = the driver reports none */
 	/**
-	 * For each queue a ring of frames that came to another queue: the other queue's worker
-	 * enqueues them. NULL = there is one queue
+	 * For each queue a ring of frames that another queue's worker enqueues; NULL = one queue
 	 */
 	struct rte_ring **handed;
 };
@@ -70,16 +66,14 @@ struct weft_port_range {
 };
 
 /**
- * The source ports that the initiator on @p queue uses: an equal share, whose size is a power of
- * two, of a quarter of all ports. No queue listens in that quarter: they listen on the ports
- * [base, base + queues).
+ * The source ports that the initiator on @p queue uses: an equal share, a power of two, of a
+ * quarter of all ports in which no queue listens.
  */
 struct weft_port_range weft_port_range(uint16_t base, uint16_t queue, uint16_t queues);
 
 /** @return the queue that listens on @p udp_port, or sends paths from it; -1 = none */
 int weft_port_owner(uint16_t base, uint16_t queues, uint16_t udp_port);
 
-/** The input of weft_path_port(). */
 struct weft_path_choice {
 	struct weft_port_range range;
 	uint16_t range_max; /**< number of usable ports, the first of the range; 0 = all */
@@ -93,14 +87,12 @@ struct weft_path_choice {
 };
 
 /**
- * The next candidate for the source port of @p path. The destination port is always
- * choice->peer_port, and the peer answers with both exchanged.
+ * The next candidate for the source port of @p path.
  *
  * Without choice->spread path 0 has the port on which this end listens. Otherwise successive calls
  * walk through the range in an order that the token determines, so no port comes twice in a round.
  * The first round takes the ports whose answers hash to our queue. The second round takes any port,
  * since the driver's report of the hash may be wrong.
- *
  * @param cursor  position of the search, one for all paths of a connection; 0 at first
  */
 uint16_t weft_path_port(const struct weft_path_choice *choice, unsigned int path, uint32_t *cursor);
@@ -112,9 +104,9 @@ struct weft_frame_port;
 struct weft_hosts;
 
 /**
- * Memory that the NIC of a port with #WEFT_FRAME_PORT_REG may read: the state of a registration
- * (lane.h). The registration holds one reference, and so does each frame that the NIC may still
- * read. So memory is never unmapped while the NIC may read it.
+ * Memory that the NIC of a port with #WEFT_FRAME_PORT_REG may read. The registration (lane.h) holds
+ * one reference, and so does each frame that the NIC may still read, so that it is unmapped only
+ * later.
  */
 struct weft_mem_lane {
 	_Atomic uint32_t refs;
@@ -154,10 +146,8 @@ static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const
 	return len;
 }
 
-/** Receives each of a port's own counters (xstats, drops). */
 typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, void *arg);
 
-/** Events that look() reports. */
 enum weft_frame_port_what {
 	WEFT_FRAME_PORT_NOTHING,
 	WEFT_FRAME_PORT_LINK_DOWN,
@@ -175,10 +165,10 @@ struct weft_frame_port_event {
 struct weft_frame_port_ops {
 	/**
 	 * Receive up to @p n frames; never waits. With rx_in_place a long frame may have two
-	 * segments. The first segment is private: it contains the first bytes, and has room for the
-	 * whole frame. The second segment contains the other bytes, which another process can
-	 * change (weft_in_place_at()), and is valid until the next call. The owner removes the
-	 * second segment by weft_in_place_end() or weft_in_place_copy().
+	 * segments. The first one is private, contains the first bytes, and has room for the whole
+	 * frame. The second one contains the other bytes, which another process can change
+	 * (weft_in_place_at()), and is valid until the next call. The owner removes it by
+	 * weft_in_place_end() or weft_in_place_copy().
 	 */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
@@ -187,15 +177,13 @@ struct weft_frame_port_ops {
 	 */
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
-	 * Send frames that the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX
-	 * queues). Called while progress is idle, before the owner sleeps, and when a connection
-	 * ends. May be NULL.
+	 * Send frames that the PMD holds back, and reclaim sent buffers. Called while progress is
+	 * idle, before the owner sleeps, and when a connection ends. May be NULL.
 	 */
 	void (*tx_kick)(struct weft_frame_port *port);
 	/**
-	 * With #WEFT_FRAME_PORT_REG. Reclaim sent buffers.
-	 * @return true: the NIC has read all frames that tx_burst() has accepted, even if the PMD
-	 * still holds their mbufs
+	 * With #WEFT_FRAME_PORT_REG. Reclaim sent buffers. @return true: the NIC has read all
+	 * accepted frames, even if the PMD still holds their mbufs
 	 */
 	bool (*tx_done)(struct weft_frame_port *port);
 	/** With #WEFT_FRAME_PORT_REG, in any thread: as weft_lane_driver.mem_register(). */
@@ -211,9 +199,8 @@ struct weft_frame_port_ops {
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
 	/**
-	 * @return a file descriptor that becomes readable, after arm(), when frames arrive. It
-	 * belongs to the port and is constant until close(). NULL, or a negative result: the port
-	 * cannot wake a sleeping owner.
+	 * @return a descriptor that becomes readable, after arm(), when frames arrive: the port's,
+	 *   and constant until close(). NULL, or a negative result: the port cannot wake its owner.
 	 */
 	int (*wait_fd)(struct weft_frame_port *port);
 	/**
@@ -231,14 +218,13 @@ struct weft_frame_port_ops {
 	 */
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	/**
-	 * A peer at @p ip has a port of DPDK, no socket. From now on frames to that host leave one
-	 * by one: merged frames (UDP GSO) would arrive as one if no device cuts them (a veth, a
-	 * tap). NULL = the port merges no frames.
+	 * A peer at @p ip has a port of DPDK, no socket. From now on frames to it leave one by one,
+	 * since a veth or a tap would not cut merged frames (UDP GSO). NULL = the port merges none.
 	 */
 	void (*alone)(struct weft_frame_port *port, uint32_t ip);
 	/**
-	 * Enter, replace or remove the farewell of a connection: a frame that leaves the port when
-	 * this process has ended without closing the connection. NULL = the port has no farewells.
+	 * Enter, replace or remove a connection's farewell: a frame that leaves after this process.
+	 * NULL = the port has no farewells.
 	 * @param slot  the connection's entry, 0 at first; written
 	 * @param len  0 = remove
 	 */
@@ -278,8 +264,8 @@ struct weft_frame_port {
 	/** look() has an event to report: set by the port, cleared before look() is called */
 	bool event;
 	/**
-	 * ns; a poll is a system call, so an owner without connections polls only once in this
-	 * time. 0 = each progress call polls
+	 * ns; a poll is a system call: an owner without connections polls once in this time; 0 =
+	 * always
 	 */
 	uint32_t idle_wait;
 	const char *driver; /**< part of lane names in front of the resource's; NULL = "dpdk" */
@@ -297,8 +283,8 @@ struct weft_frame_port {
 	uint16_t frame_size;
 	/** most frames in the TX ring; the ring may be shorter, if the PMD does not report that */
 	uint16_t tx_depth;
-	uint16_t rx_depth; /**< frames the RX ring holds */
-	uint16_t tx_segs;  /**< most mbufs of a frame to be sent; 0 = any number */
+	uint16_t rx_depth;
+	uint16_t tx_segs; /**< most mbufs of a frame to be sent; 0 = any number */
 	/** n: no mbuf of user memory may cross a multiple of 2^n bytes; 0 = no such limit */
 	uint8_t tx_page_bits;
 	/** Ports with equal names share registrations; "" without #WEFT_FRAME_PORT_REG. */
@@ -311,8 +297,8 @@ struct weft_frame_port {
 	/** for received and copied frames: data room for headroom + frame_size, or rx_chained */
 	struct rte_mempool *pool;
 	/**
-	 * small mbufs for control frames, headers of zero-copy frames and external buffers: at
-	 * least 128 bytes of data room behind the headroom
+	 * small mbufs, at least 128 bytes: control frames, headers of zero-copy frames, external
+	 * buffers
 	 */
 	struct rte_mempool *hdr_pool;
 	enum weft_lane_link link;
@@ -325,7 +311,7 @@ struct weft_frame_port {
 	uint16_t udp_port;
 	/** source ports of paths; mask 0 = the ports of weft_port_range() */
 	struct weft_port_range path_ports;
-	struct weft_steering steering; /**< how frames reach this queue */
+	struct weft_steering steering;
 	/** the ARP table that the port's queues share; NULL = one queue */
 	struct weft_arp_table *arp;
 };
@@ -353,7 +339,6 @@ static inline const uint8_t *weft_in_place_at(const struct rte_mbuf *m)
 	return m->next->buf_addr;
 }
 
-/** Remove the second segment. */
 static inline void weft_in_place_end(struct rte_mbuf *m)
 {
 	m->next = NULL;
@@ -375,14 +360,14 @@ static inline void weft_in_place_copy(struct rte_mbuf *m)
 struct weft_frame_pools {
 	const char *name;
 	uint32_t frames; /**< number of frame buffers; 0 = by their size. Out: the number chosen */
-	uint32_t least;  /**< the least number of frame buffers */
-	bool no_extbuf;  /**< no sends from user memory */
-	uint32_t room;   /**< out: data room of a frame buffer, bytes */
+	uint32_t least;
+	bool no_extbuf; /**< no sends from user memory */
+	uint32_t room;  /**< out: data room of a frame buffer, bytes */
 };
 
 /**
- * Make the pools of @p port, whose frame_size is set. @return 0 or -ENOMEM. Also after -ENOMEM the
- * caller calls weft_frame_pools_free().
+ * The frame_size of @p port is set. @return 0 or -ENOMEM. The caller calls weft_frame_pools_free(),
+ * also after -ENOMEM.
  */
 int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validates all kinds of frames. parse.h has a faster validation of the most frequent kind. */
 
 #include <string.h>
 
@@ -12,7 +11,6 @@
 #define VLAN_ID 0xfff /* bits of a tag's VLAN ID; the higher bits are priority and DEI */
 #define FRAGMENT RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
 
-/* The rest of the frame that has not been read yet. */
 struct cursor {
 	const uint8_t *p;
 	size_t left;
@@ -53,8 +51,8 @@ static enum weft_rx_verdict parse_arp(struct cursor *c, struct weft_frame_view *
 }
 
 /*
- * Parses "destination unreachable" with the beginning of a UDP datagram from a port of ours. All
- * other ICMP is dropped. The packet proves nothing: any host can forge it.
+ * ICMP is dropped, except "destination unreachable" that quotes a UDP datagram from a port of ours.
+ * Even that packet proves nothing: any host can forge it.
  */
 static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const struct cursor *c,
 				       struct weft_frame_view *view)
@@ -404,7 +402,6 @@ static enum weft_rx_verdict parse_progress(struct weft_frame_view *view)
 	return WEFT_VERDICT_OK;
 }
 
-/* Reads the blocks between the header and the body, in the order of the wire. */
 static enum weft_rx_verdict parse_blocks(struct weft_frame_view *view)
 {
 	enum weft_rx_verdict g = WEFT_VERDICT_OK;
@@ -418,7 +415,6 @@ static enum weft_rx_verdict parse_blocks(struct weft_frame_view *view)
 	return g;
 }
 
-/* Is the part inside its body, and of whole units unless it is the last part? */
 static bool part_ok(const struct weft_frame_view *view)
 {
 	const struct weft_frame_part *part = (const struct weft_frame_part *)view->body;
@@ -444,7 +440,6 @@ enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view)
 	return WEFT_VERDICT_OK;
 }
 
-/* Types of frames that are not sealed, also on a sealed connection. */
 static bool never_sealed(uint8_t type)
 {
 	return type == WEFT_FRAME_HELLO || type == WEFT_FRAME_HELLO_ACK ||

@@ -2,8 +2,8 @@
 /**
  * @file frame/parse.h
  * Validation of received frames: the result is a view whose lengths and offsets can be trusted. The
- * receive path, unit tests and the fuzzer all use these functions. They allocate nothing and have
- * no state; of DPDK they use only header formats and inline checksums.
+ * functions allocate nothing and have no state; of DPDK they use only header formats and inline
+ * checksums.
  */
 #ifndef WEFT_FRAME_PARSE_H
 #define WEFT_FRAME_PARSE_H
@@ -26,8 +26,7 @@
 #define WEFT_ICMP_TOO_LONG 4u
 
 /**
- * Result of the validation. Every value but OK, ARP, ND and ICMP is the reason of a drop. A frame
- * with NOT_OURS may be handed over to another queue.
+ * Every value but OK, ARP, ND and ICMP is the reason of a drop. NOT_OURS: maybe another queue's.
  */
 enum weft_rx_verdict {
 	WEFT_VERDICT_OK,
@@ -68,8 +67,8 @@ struct weft_rx_filter {
 /**
  * A pattern for the first 64 bytes of DATA frames, up to the beginning of the lane header: required
  * values, and a mask of the bits that matter. Frames match that have no mark (CE) and no flags but
- * ACK_REQ and those of seals. Most frames match, and comparing words takes a quarter of the full
- * validation's time. No frame with IPv6 matches: its UDP checksum is to be verified.
+ * ACK_REQ and those of seals. Comparing words takes a quarter of the full validation's time. No
+ * frame with IPv6 matches: its UDP checksum is to be verified.
  */
 struct weft_rx_pattern {
 	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
@@ -112,9 +111,9 @@ struct weft_frame_view {
 	uint32_t src_ip;   /**< host order; 0 without IPv4. With IPv6 the engine sets a number */
 	uint16_t src_port; /**< 0 without UDP */
 	/**
-	 * Destination port; 0 without UDP. With NOT_OURS the frame may be for another queue: this
-	 * is a port of our address that this iface does not use (the destination, or the source
-	 * that ICMP quotes), or 0.
+	 * Destination port; 0 without UDP. With NOT_OURS: a port of our address that this iface
+	 * does not use (the destination, or the source that ICMP quotes), perhaps another queue's;
+	 * or 0.
 	 */
 	uint16_t dst_port;
 	uint16_t udp_csum; /**< UDP checksum in host order; 0 = none */
@@ -124,8 +123,8 @@ struct weft_frame_view {
 	const struct rte_arp_hdr *arp;  /**< with WEFT_VERDICT_ARP */
 	struct weft_nd nd;              /**< with WEFT_VERDICT_ND */
 	/**
-	 * with WEFT_VERDICT_ICMP: the UDP header of the quoted datagram, the number of quoted bytes
-	 * from there on, and the address to which the datagram was sent
+	 * with WEFT_VERDICT_ICMP: the quoted UDP header; quoted bytes from there on; the datagram's
+	 * target
 	 */
 	const struct rte_udp_hdr *quote;
 	uint32_t quote_len;       /**< at least 8, the UDP header */
@@ -178,8 +177,8 @@ static inline bool weft_rx_pattern_matches(const struct weft_rx_pattern *p, cons
 }
 
 /**
- * The part of weft_frame_parse() behind the lane header. For a sealed frame it is called after the
- * decryption: weft_frame_parse() has set the view to the frame's type, flags and sealed body.
+ * The part of weft_frame_parse() behind the lane header, also for a sealed frame after the
+ * decryption.
  * @param view  hdr, type, flags, body and body_len are set as for a plain frame
  */
 enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view);

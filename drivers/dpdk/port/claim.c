@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that one process of a network namespace holds at a time, and those of a device. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,13 +30,13 @@
 /* ---- the owner of a name -------------------------------------------------------------------- */
 
 enum weft_claim_held {
-	WEFT_HELD_FREE, /* no owner is known */
+	WEFT_HELD_FREE,
 	/* bound without a listener: a claim that begins, or an unrelated socket */
 	WEFT_HELD_SILENT,
 	WEFT_HELD_UNTRUSTED, /* its user is unknown, or neither root nor this process's user */
 	/* its process is alive, or in another container, where its state is not visible */
 	WEFT_HELD,
-	WEFT_HELD_ENDING,    /* its process is ending: the kernel closes its files */
+	WEFT_HELD_ENDING,
 	WEFT_HELD_INHERITED, /* its process has ended, and another one has the descriptor */
 };
 
@@ -45,7 +44,6 @@ enum weft_claim_held {
 #define PF_EXITING 4u
 #define PF_SIGNALED 0x400u /* a signal ends the process; set before PF_EXITING */
 
-/* @return a descriptor, or a negative errno */
 static int claim_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -53,8 +51,8 @@ static int claim_socket(void)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * Connections to the socket are never accepted. Descriptors passed on them would stay open
-	 * until the socket is closed, so the socket refuses them.
+	 * Descriptors that are passed on connections, which are never accepted, would stay open
+	 * until the socket is closed.
 	 */
 	weft_socket_refuse_fds(fd);
 	return fd;
@@ -117,13 +115,12 @@ static bool has_ended(const struct thread *t)
 	return t->state == 'Z' || t->state == 'X';
 }
 
-/* Is the thread in exit(), does a signal end it, or is a SIGKILL pending for it? */
 static bool is_ending(const struct thread *t)
 {
 	return t->flags & (PF_EXITING | PF_SIGNALED) || t->pending & 1ul << (SIGKILL - 1);
 }
 
-/* Are other threads alive, or ending? The files are closed when the last thread has ended. */
+/* The files are closed when the last thread has ended. */
 static enum weft_claim_held other_threads(int pid)
 {
 	enum weft_claim_held held = WEFT_HELD_INHERITED;
@@ -165,7 +162,7 @@ struct wanted {
 	const struct sockaddr_un *un;
 	socklen_t len;
 	bool listens;
-	unsigned int uid; /* user that created the socket that was found */
+	unsigned int uid;
 	bool found;
 };
 
@@ -233,10 +230,6 @@ static int query_owner(const struct sockaddr_un *un, socklen_t len, struct weft_
 	return rc;
 }
 
-/*
- * Each user may bind each name, whether or not the user can open the device. Only a claim of root
- * or of the same user counts, so no user keeps another one from a port.
- */
 static bool is_trusted(unsigned int uid)
 {
 	return uid == 0 || uid == geteuid();
@@ -282,19 +275,16 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/*
- * Backlog of a claim's socket. A process that queries the owner connects to it. The connection is
- * never accepted, and keeps its place in the backlog.
- */
+/* A process that queries the owner connects. The connection keeps its place in the backlog. */
 #define QUEUE 4096
 /*
- * The most waits of WAIT_NS for an owner that is ending. The kernel may take a second for each of
- * its packet sockets, and frees names last.
+ * Waits of WAIT_NS at most. The kernel may take a second for each packet socket, and frees names
+ * last.
  */
 #define ENDING_TRIES 200
 /*
- * The most waits of WAIT_NS for an owner that is between bind() and listen(), that changes between
- * two checks, or whose process has ended while another one has the descriptor.
+ * The most waits for an owner that is between bind() and listen(), that changes between two checks,
+ * or whose process has ended while another one has the descriptor.
  */
 #define OTHER_TRIES 20
 #define WAIT_NS 50000000
@@ -327,12 +317,10 @@ static int try_claim(const struct sockaddr_un *un, socklen_t len)
 	return rc;
 }
 
-/* Number of waits for an owner that is ending, and for other reasons. */
 struct waits {
 	unsigned int ending, other;
 };
 
-/* If the name may soon be free, wait. @return true: try again */
 static bool wait_for(enum weft_claim_held held, struct waits *w)
 {
 	const struct timespec wait = {.tv_nsec = WAIT_NS};
@@ -355,7 +343,6 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
-/* An owner that is unknown, does not listen or is not trusted has no claim. */
 static bool is_claim(enum weft_claim_held held)
 {
 	return held != WEFT_HELD_UNTRUSTED && held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT;

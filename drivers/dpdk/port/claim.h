@@ -4,10 +4,8 @@
  * Names that one process of a network namespace holds at a time.
  *
  * A claim is a listening socket with an abstract address. The kernel separates these addresses by
- * network namespace, as it does interface indices, independent of the files that the processes see:
- * two containers on the host's network share them, two with networks of their own do not. The
- * kernel reports the listener. It frees the name when the last descriptor is closed, however the
- * owner ended. There is no file that could be stale, or be another user's link.
+ * network namespace: two containers on the host's network share them. The kernel reports the
+ * listener, and frees the name when the last descriptor is closed, however the owner ended.
  *
  * The kernel lets each user bind each name. So a claim counts only if its owner is root or the same
  * user, and listens under the name. A claim of another or an unknown user is reported and ignored.
@@ -45,25 +43,19 @@ struct weft_claim_owner {
 };
 
 /**
- * Hold @p name until the descriptor is closed. The call waits for an owner that is ending, for up
- * to 10 s. It waits for up to 1 s for an owner that does not listen or is not found, or that has
- * ended and left the descriptor to another process.
+ * Hold @p name until the descriptor is closed. The call waits up to 10 s for an owner that is
+ * ending. It waits up to 1 s for an owner that does not listen, is not found, or has left the
+ * descriptor to another process.
  * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: the name is bound, but the socket
- * does not listen, or its owner is unknown or not trusted; another negative errno: nothing can be
- * claimed here
+ *   does not listen, or its owner is unknown or not trusted; another negative errno: nothing can be
+ *   claimed here
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
-/**
- * weft_claim() without waiting. -EAGAIN: @p owner has the name, but may be ending, or may have no
- * claim to it: weft_claim() finds out
- */
+/** weft_claim() without waiting. -EAGAIN: @p owner has the name, perhaps without a claim to it. */
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
-/**
- * Find the descriptor by which this process holds the name, whichever library has opened it.
- * @return the descriptor; -1: this process does not hold the name
- */
+/** @return this process's descriptor of the name, whichever library opened it; -1 = none */
 int weft_claim_find(const char *name);
 
 /** Does a trusted owner hold the name? May wait as weft_claim(). */
@@ -82,14 +74,12 @@ void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const 
 /** The most queues of one interface that a process claims. */
 #define WEFT_CLAIM_QUEUES 256u
 
-/** A device as the EAL names it. */
 struct weft_device {
 	const char *bus;  /**< "pci", "vdev" */
 	const char *name; /**< "0000:3b:02.0", "net_af_xdp0" */
 	const char *args; /**< "iface=eth1,start_queue=2"; NULL = none */
 };
 
-/** Names that are held, or the reason why they are not. */
 struct weft_device_claim {
 	int *fds; /**< descriptors that hold the names; from malloc() */
 	unsigned int num;
@@ -112,10 +102,9 @@ bool weft_device_arg(const char *args, const char *key, char *buf, size_t size);
 
 /**
  * Hold all names of a device.
- *
  * @param claim  weft_claim() or weft_claim_now()
- * @return 0, also for a virtual device without a name here, of which nothing is held; else as
- * @p claim, -ENODEV (the kernel interface does not exist) or -ENOMEM, and nothing is held
+ * @return 0, also for a virtual device without a name here; else as @p claim, -ENODEV (no such
+ *   kernel interface) or -ENOMEM, and nothing is held
  */
 int weft_device_claim(const struct weft_device *d,
 		      int (*claim)(const char *name, struct weft_claim_owner *owner),

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limits of a port, and its configuration within them. */
 
 #include <errno.h>
 #include <net/if.h>
@@ -26,14 +25,13 @@
 #include "port/zcopy.h"
 
 /*
- * The limits of a port. Capabilities report them for hardware. Virtual ports of DPDK 22.11 report
- * 1518 bytes, whatever they carry, so for them the device arguments and the source of the PMD
- * decide. Only this file has that knowledge.
+ * Capabilities report the limits of hardware. Virtual ports of DPDK 22.11 report 1518 bytes,
+ * whatever they carry, so the device arguments and the source of the PMD decide.
  */
 
 /* Bytes of an Ethernet frame of MTU 9000, the default of a memory port. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
-#define MTU_LEAST 1280u /* least IP MTU of a lane, in bytes */
+#define MTU_LEAST 1280u
 
 /* ---- device arguments ----------------------------------------------------------------------- */
 
@@ -72,7 +70,6 @@ static bool is_server(const struct rte_kvargs *kv)
 	return arg_is(kv, "role", "server") || arg_is(kv, "role", "master");
 }
 
-/* @return the number of memif ports of this process on the socket that are servers, or clients */
 static unsigned int count_on_socket(const char *path, bool server)
 {
 	struct weft_port_dev other = {0};
@@ -106,8 +103,8 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 
 /*
  * A frame longer than a ring buffer (bsize) is sent as chained descriptors. But the PMD's sender
- * does not clear the chain flag of a frame's first descriptor: if its slot was in the middle of an
- * earlier chain, a short frame is joined to the next one. So a frame must fit one buffer.
+ * does not clear the chain flag of a frame's first descriptor, so a short frame may be joined to
+ * the next one. So a frame must fit one buffer.
  */
 static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
@@ -166,7 +163,6 @@ static int kernel_limits(struct weft_port_dev *d)
 	l->frame_hint =
 		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
 		"ends";
-	/* A veth refuses a frame too long for its other end: net_af_packet's ring then stops. */
 	peer = weft_veth_peer_mtu(l->if_index);
 	if (peer && peer < mtu) {
 		l->frame_max = peer + weft_port_l2(d->vlan);
@@ -212,9 +208,8 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 }
 
 /*
- * Frames are in chunks of at most a page, which are the mempool's objects. Each also contains the
- * object's header, the mbuf, the headrooms of DPDK and of the kernel, and a cache line of padding.
- * The fill ring takes 2048 of them.
+ * Frames are in chunks of at most a page, the mempool's objects, which also contain the object's
+ * header, the mbuf, the headrooms of DPDK and of the kernel, and a cache line of padding.
  */
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 
@@ -246,7 +241,7 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
 	l->rx_own = true; /* the kernel can write to them, but it can write anywhere */
-	l->guess = true;  /* the PMD reports 10 Gb/s, whatever the interface is */
+	l->guess = true;
 	l->latency = 5e-6;
 	return 0;
 }
@@ -295,7 +290,6 @@ uint32_t weft_port_rx_room(const struct weft_port_dev *d)
 	if (!l->set_mtu)
 		return RTE_MAX(d->frame_size, l->data_room);
 	room = RTE_MAX(d->frame_size + RX_EXTRA, d->info.min_rx_bufsize);
-	/* A frame longer than any buffer of the NIC is split anyway. */
 	if (l->buf_max && room > l->buf_max)
 		return RTE_ALIGN(room, RX_UNIT);
 	return l->buf_unit ? RTE_ALIGN(room, l->buf_unit) : rte_align32pow2(room);
@@ -426,10 +420,7 @@ static uint16_t mtu_of(const struct weft_port_dev *d)
 
 /* ---- offloads ------------------------------------------------------------------------------- */
 
-/*
- * Chains are requested only if external buffers can be sent: they cost some PMDs their vector path.
- * The checksum of the 20-byte IPv4 header is computed and checked by the CPU.
- */
+/* The CPU computes and checks the checksum of the 20-byte IPv4 header. */
 static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
 			    struct rte_eth_conf *conf)
 {
@@ -565,7 +556,6 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
  * A PMD may have cut its rings to the device's limits, and few PMDs report that. The buffers that
  * it has taken from the pool right after the start are the depth of the ring. If it took none
  * (buffers of the previous opening are still in the ring, or it copies), the earlier result counts.
- *
  * @return true: the ring was cut
  */
 static bool find_rx_depth(struct weft_port_dev *d)
@@ -588,8 +578,8 @@ static bool find_rx_depth(struct weft_port_dev *d)
 }
 
 /*
- * @return entries of the shortest send ring; 0: the PMD does not report them. The PMDs of Intel's
- * NICs, mlx5, netvsc and hns3 report them.
+ * @return entries of the shortest send ring; 0: the PMD (not Intel's, mlx5, netvsc, hns3) reports
+ *   none
  */
 static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 {
@@ -606,10 +596,8 @@ static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 }
 
 /*
- * Taken buffers do not show the length of a send ring. So if the PMD does not report it, a device
- * with a short receive ring is assumed to have a short send ring, too. If only the send ring is
- * short, the result is too large: it is an upper bound, and the real limit is a ring that takes no
- * more.
+ * If the PMD does not report the send ring, a device with a short receive ring is assumed to have a
+ * short send ring, too. The result is an upper bound.
  */
 void weft_port_find_depth(struct weft_port_dev *d)
 {
@@ -669,8 +657,8 @@ void weft_port_vlan_remove(struct weft_port *p)
 /* ---- IPv6 ----------------------------------------------------------------------------------- */
 
 /*
- * Messages of IPv6 neighbour discovery go to group addresses. Memory ports have no filter. A port
- * that can't open its filter works with neighbours of the lane option neigh=.
+ * Neighbour discovery uses group addresses. Memory ports have no filter. A port that can't open its
+ * filter works with neighbours of the lane option neigh=.
  */
 static void join_groups(struct weft_port *p)
 {

@@ -16,14 +16,14 @@ struct weft_port_opts;
  */
 int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
 /**
- * Bytes of a receive buffer, without headroom, for a whole frame of this port. A frame that is
- * longer than any buffer of the NIC is split nevertheless.
+ * Bytes of a receive buffer, without headroom, for a whole frame, unless no buffer of the NIC is as
+ * long.
  */
 uint32_t weft_port_rx_room(const struct weft_port_dev *d);
 /** Can a frame need more than one buffer of @p room bytes, by the PMDs' calculations? */
 bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
 
-/** Choose the size of a frame. @return 0 or -EINVAL with @p why */
+/** @return 0 or -EINVAL with @p why */
 int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			   size_t why_len);
 /** Configure a port that is stopped, with queues and pools. @return 0 or an error with @p why */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting the EAL: its arguments, its log lines, the folder of its sockets. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,17 +26,12 @@
 /* ---- log lines ------------------------------------------------------------------------------ */
 
 /*
- * DPDK's log lines while the EAL starts. A process that requested no port gets a line for each NIC
- * that a PMD probes and cannot use, even if the process then works over shared memory. Such lines
- * are held back, and printed if the start fails.
- *
- * Threads: the one that starts the EAL.
+ * DPDK's log lines while the EAL starts. Even a process without ports gets a line for each NIC that
+ * a PMD probes and cannot use. Such lines are held back, and printed if the start fails. Only the
+ * thread that starts the EAL calls this.
  */
 
-/*
- * Threads of the EAL may hold the stream when it is replaced, so it is never closed, and later
- * writes to it go to standard error.
- */
+/* Threads of the EAL may hold the stream when it is replaced, so it is never closed. */
 static struct {
 	FILE *stream;
 	bool hold;
@@ -59,10 +53,7 @@ static ssize_t on_write(void *cookie, const char *text, size_t len)
 	return (ssize_t)len;
 }
 
-/*
- * Has an administrator bound a NIC to vfio or uio? Then the EAL's log lines about them are of use.
- * @param sys  "/sys"
- */
+/* The EAL's log lines are of use where a NIC is bound to vfio or uio. */
 static bool log_nic_bound(const char *sys)
 {
 	static const char *const drivers[] = {"vfio-pci", "uio_pci_generic", "igb_uio",
@@ -84,7 +75,7 @@ static bool log_nic_bound(const char *sys)
 	return found;
 }
 
-/* Before rte_eal_init(): hold the lines back. Without memory they are printed as usual. */
+/* Without memory for the stream the lines are printed as usual. */
 static void log_hold(void)
 {
 	static const cookie_io_functions_t functions = {.write = on_write};
@@ -100,10 +91,7 @@ static void log_hold(void)
 	rte_openlog_stream(held.stream);
 }
 
-/*
- * After rte_eal_init(): later lines are printed as usual.
- * @param show  print the lines that were held back, to standard error
- */
+/* @param show  print the lines that were held back, to standard error */
 static void log_release(bool show)
 {
 	if (!held.hold)
@@ -141,10 +129,7 @@ static bool is_usable(const char *base)
 	return access(path, W_OK | X_OK) == 0;
 }
 
-/*
- * As is_usable(), for a base where any user can create the folder "dpdk". The folder must be
- * private to this user: users that can write to it could replace the files in it.
- */
+/* Any user can create BASE/dpdk. Users that can write to it could replace the files in it. */
 static bool is_ours(const char *tmp)
 {
 	char path[512];
@@ -165,12 +150,7 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 	return is_usable(own) ? WEFT_EAL_FOLDER_OWN : WEFT_EAL_FOLDER_NONE;
 }
 
-/*
- * weft_eal_folder_find() for this process.
- *
- * @param[out] base  the sockets will be in BASE/dpdk; a static text, @p own, or a text of the
- *                   environment
- */
+/* @param[out] base  for BASE/dpdk: a static text, @p own, or a text of the environment */
 static enum weft_eal_folder folder_now(char *own, size_t size, const char **base)
 {
 	static const char tmp[] = "/tmp";
@@ -237,7 +217,6 @@ static void end_word(struct splitter *s)
 	s->open = false;
 }
 
-/* Copies up to the closing quote, and skips that. */
 static int parse_quoted(struct splitter *s)
 {
 	char quote = *s->in++;
@@ -315,7 +294,6 @@ int weft_eal_split_args(int *argc, char ***argv, char ***eal_words)
 
 /* ---- additional arguments ------------------------------------------------------------------- */
 
-/* Is a long option given, as --name or --name=value? */
 static bool has_long(int count, char *const *words, const char *name)
 {
 	size_t len = strlen(name);
@@ -393,7 +371,6 @@ static bool hugetlbfs_is_there(void)
 	return found;
 }
 
-/* Has the user chosen the memory? */
 static bool memory_is_chosen(int count, char *const *words)
 {
 	static const char *const names[] = {
@@ -418,7 +395,7 @@ static bool memory_is_chosen(int count, char *const *words)
 struct command {
 	char *words[EXTRA_WORDS];
 	int count;
-	const char *memory; /* text about the memory, for the note */
+	const char *memory;
 	const char *folder; /* of the EAL's sockets; NULL: the EAL's default */
 };
 
@@ -429,8 +406,8 @@ static void add_word(struct command *c, const char *word)
 }
 
 /*
- * Without files a killed process leaves no hugepages behind, and no process waits for the lock of
- * another. But a secondary process (dpdk-dumpcap) attaches through files.
+ * Without files a killed process leaves no hugepages behind, and takes no lock. But a secondary
+ * process (dpdk-dumpcap) attaches through files.
  */
 static void choose_memory(struct command *c, bool dumpcap, int count, char *const *words)
 {
@@ -470,8 +447,8 @@ static void choose_rest(struct command *c, int count, char *const *words)
 /* ---- start ---------------------------------------------------------------------------------- */
 
 /*
- * If the EAL rejects an argument, it prints its whole help text to stdout. That may be the
- * program's output, and the text hides the error line. @return the saved stdout, or -1
+ * The EAL prints its whole help text to stdout when it rejects an argument. That may be the
+ * program's output, and hides the error line. @return the saved stdout, or -1
  */
 static int hide_stdout(int count, char *const *words)
 {
@@ -513,8 +490,7 @@ static int explain_error(int rc, char *why, size_t why_len)
 
 /*
  * The EAL pins the thread that starts it to its main lcore, by default the first core of the
- * process. Threads inherit that, so all ranks of a host would share a core. Cores chosen by EAL
- * arguments apply to the EAL's own threads; the caller's thread keeps its cores.
+ * process. Threads inherit that, so all ranks of a host would share a core.
  */
 static int init_on_any_core(int argc, char **argv)
 {
@@ -530,15 +506,12 @@ static int init_on_any_core(int argc, char **argv)
 	return rc;
 }
 
-/*
- * The arguments of the EAL in their original order, which leak checkers can reach. The EAL moves
- * the words in its array, and its own pointers to them are hidden from the checkers.
- */
+/* The words of the EAL where leak checkers find them: the EAL's own pointers to them are hidden. */
 static char **kept_argv __attribute__((used));
 
 /*
- * @p folder replaces the variable while the EAL reads it. The EAL uses the variable even in a
- * program with more rights than its user (AT_SECURE), so it is hidden there.
+ * @p folder replaces the variable while the EAL reads it. In a program with more rights than its
+ *   user (AT_SECURE) the variable is hidden from the EAL.
  */
 static int init_in_folder(const char *folder, int argc, char **argv)
 {
@@ -563,7 +536,6 @@ static int init_in_folder(const char *folder, int argc, char **argv)
 	return rc;
 }
 
-/* Did the user name a device, choose the log output, or bind a NIC to a driver for DPDK? */
 static bool wants_log(int count, char *const *words)
 {
 	static const char *const names[] = {"allow", "vdev", "log-level", "syslog", "help"};
@@ -610,10 +582,7 @@ static int eal_run(const struct command *c, int count, char *const *words, char 
 	return explain_error(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
-/*
- * With --proc-type the EAL's default folder stays: a secondary process (dpdk-dumpcap) would not
- * find another one.
- */
+/* With --proc-type the default folder stays: a secondary process would not find another one. */
 static void choose_folder(struct command *c, char *own, size_t size, int count, char *const *words)
 {
 	enum weft_eal_folder which;

@@ -29,7 +29,6 @@ struct weft_eal_conf {
 	bool dumpcap;
 };
 
-/** Has this process started the EAL? */
 bool weft_eal_is_up(void);
 
 /**
@@ -49,10 +48,8 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 			 char *note, size_t note_len, char *why, size_t why_len);
 
 /**
- * Split a program's command line. With `--`, the words before the first one are the EAL's. Without
- * it, all are the program's, and the EAL gets WEFT_EAL_ARGS. Nothing is started, so that --help
- * needs no port and no root.
- *
+ * With `--`, the words before the first one are the EAL's. Without it, all are the program's, and
+ * the EAL gets WEFT_EAL_ARGS. Nothing is started, so that --help needs no port and no root.
  * @param[in,out] argc, argv  become the program's own, argv[0] kept
  * @param[out] eal_words      the EAL's words, without a program name, inside the old argv; NULL
  *   without `--`
@@ -63,17 +60,15 @@ int weft_eal_split_args(int *argc, char ***argv, char ***eal_words);
 /**
  * Split a string as a shell does, without expansion: blanks separate, '...' and "..." protect. A
  * backslash protects one character outside quotes, and inside "..." a double quote or a backslash.
- *
  * @param[out] words  NULL-terminated; free() frees all of it at once
- * @return number of words, -EINVAL (an open quote, or a backslash at the end) or -ENOMEM; on error
- *   @p words is NULL
+ * @return number of words, -EINVAL (an open quote, or a backslash at the end) or -ENOMEM
  */
 int weft_eal_words(const char *text, char ***words);
 
 /* ---- the folder of the sockets -------------------------------------------------------------- */
 
 /*
- * The folder of the EAL's sockets. It is /var/run/dpdk; for users other than root
+ * The folder of the EAL's sockets is /var/run/dpdk; for users other than root
  * $XDG_RUNTIME_DIR/dpdk, or, without that variable (batch jobs, su), /tmp/dpdk, which belongs to
  * the first user that creates it. The EAL does not start if it can't write there, and it accepts a
  * /tmp/dpdk that other users can write to. In both cases Weft gives it a folder of this user.
@@ -88,7 +83,6 @@ enum weft_eal_folder {
 };
 
 /**
- * Find the folder of the EAL's sockets for a user.
  * @param runtime   for uid 0: /var/run; else the value of the variable, NULL = it is not set
  * @param tmp       the folder that all users share: /tmp
  * @param[out] own  with WEFT_EAL_FOLDER_OWN: TMP/weft-UID, which the call creates if necessary
@@ -97,9 +91,8 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 					  char *own, size_t size);
 
 /*
- * A killed process leaves its telemetry sockets behind. If several EALs start at the same time and
- * find the same dead socket, one of them in DPDK 22.11 may report "TELEMETRY: Error binding socket"
- * and have no telemetry.
+ * A killed process leaves its telemetry sockets behind. If several EALs find one at the same time,
+ * one of them (DPDK 22.11) may report "TELEMETRY: Error binding socket" and have no telemetry.
  */
 
 /** Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of Weft's EALs. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing a port, and its buffers. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -33,21 +32,20 @@
 
 /* ---- buffers -------------------------------------------------------------------------------- */
 
-#define HDR_BUFS 1023      /* the least small mbufs of a queue pair: for control frames */
-#define HDR_BUFS_MAX 16383 /* the most small mbufs of a queue pair */
+#define HDR_BUFS 1023 /* the least small mbufs of a queue pair: for control frames */
+#define HDR_BUFS_MAX 16383
 #define HDR_PER_FRAME 3    /* small mbufs of a frame with user memory: header, data, CRC */
-#define HDR_ROOM 256       /* bytes: the longest headers */
+#define HDR_ROOM 256       /* bytes */
 #define FRAME_BUFS 4095    /* default number of frame buffers: more have no benefit */
 #define FRAME_BUFS_MIN 255 /* least default number of them beyond those of the rings */
 #define CACHE 256
 #define MIB (1u << 20)
 
-/* A pool that could not be freed when its port was closed. */
 struct late {
 	LIST_ENTRY(late) link;
 	struct rte_mempool *mp;
 	uint16_t port, queue;
-	bool known; /* the PMD refers to it, until the queue gets another one */
+	bool known; /* the PMD refers to the pool, until the queue gets another one */
 };
 
 static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
@@ -87,7 +85,6 @@ static void free_late(void)
 	}
 }
 
-/* The queue is about to get another pool: the next free_late() may free the old one. */
 static void forget_late(const struct weft_port_dev *d, uint16_t q)
 {
 	struct late *l;
@@ -99,8 +96,8 @@ static void forget_late(const struct weft_port_dev *d, uint16_t q)
 
 /*
  * net_af_xdp registers as many bytes as all objects of the pool have, from the page of the first
- * one on. So there must be no padding: objects of a page each begin at a page, and are not spread
- * over memory channels. Frames in objects beyond these bytes are lost, in both directions.
+ * one on. Frames in objects beyond these bytes are lost. So objects of a page each begin at a page,
+ * and are not spread over memory channels.
  */
 static unsigned int pool_flags(const struct weft_port_dev *d)
 {
@@ -121,7 +118,7 @@ uint16_t weft_port_pool_room(const struct weft_port_dev *d)
 	room = RTE_ALIGN(RTE_PKTMBUF_HEADROOM + room, RTE_CACHE_LINE_SIZE);
 	/* A frame longer than 16 bits allow (with headroom) would come as a chain. */
 	room = RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
-	/* The pool adds its own header, and padding that spreads objects over memory channels. */
+	/* The pool adds a header to each object. */
 	while (d->limits.object_max && object_size(d, room) > d->limits.object_max)
 		room -= RTE_CACHE_LINE_SIZE;
 	return (uint16_t)room;
@@ -400,8 +397,8 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 }
 
 /*
- * RX interrupts are requested before it is known whether they are available. PMDs refuse them at
- * configuration, at queue setup or at start: then the port is set up again without them.
+ * PMDs refuse RX interrupts at configuration, at queue setup or at start. Then the port is set up
+ * again without them.
  */
 static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		  size_t why_len)
@@ -635,8 +632,8 @@ static void ip_text(const struct weft_port_dev *d, uint32_t ip, char text[40])
 }
 
 /*
- * May another worker use an open port? ARP has no UDP port: the first queue receives it, and its
- * worker answers for that worker's own address and VLAN only.
+ * ARP has no UDP port: the first queue receives it, and its worker answers for that worker's own
+ * address and VLAN only.
  */
 static int fits_others(const struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		       size_t why_len)

@@ -2,11 +2,8 @@
 /**
  * @file port/ethdev.h
  * A frame port (frame/frame_port.h) over one queue pair of a DPDK ethdev port.
- *
- * The capabilities of a port are queried from the port: offloads, MTU, queue counts, ring depths.
  * Limits of virtual ports that no capability reports, as memif's longest frame, are in one table,
  * port/conf.c.
- *
  * Threads: list, open and close take weft_port_lock (port/ports.h). An open queue pair belongs to
  * one thread.
  */
@@ -83,20 +80,16 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 
 /*
  * A port of a program that forwards frames (weft-switch, weft-wire): one queue pair over buffers of
- * the program, which receives all frames. Its limits, MTU and queues are set as for lanes.
- *
- * Threads: one at a time may call, as for rte_ethdev's configuration.
+ * the program, which receives all frames. One thread at a time may call.
  */
 
-/** The limits of a port. */
 struct weft_passing_limits {
 	uint16_t mtu;  /**< bytes: the one requested, at least 1280; or the port's default */
 	uint16_t room; /**< data room of its buffers for the MTU requested, headroom included */
 };
 
 /**
- * Find a port's limits; it is not changed.
- *
+ * Find a port's limits, without a change of the port.
  * @param mtu      the requested MTU in bytes; 0 = the port's own
  * @param[out] why on error a sentence that names the port, and the remedy if one is known
  * @return 0; -EINVAL: the port does not carry the MTU, or its device arguments are invalid;
@@ -107,8 +100,8 @@ int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *l
 		      size_t why_len);
 
 /**
- * Configure and start a port, promiscuous unless it has no such mode.
- *
+ * Configure and start a port, promiscuous unless it has no such mode. Errors as
+ * weft_passing_find().
  * @param mtu   in bytes, from weft_passing_find() or as requested; never 0
  * @param ring  entries of each ring, if the port has as many
  * @param pool  stays the caller's; the port uses it until it is closed
@@ -131,8 +124,6 @@ struct weft_port_dev;
 uint16_t weft_port_pool_room(const struct weft_port_dev *d);
 
 /**
- * Create the pools of queue pair @p q.
- *
  * @param rx_bufs  buffers beyond those of the rings; 0 = as many as fit WEFT_PORT_POOL_BYTES, at
  *   most 4095 with those of the rings, but at least 255 without them
  * @return 0 or -ENOMEM with @p why
@@ -146,8 +137,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
  * port frees them.
  *
  * When the MTU is set, a PMD may also check the frame pool of a queue that the port's next opening
- * does not use. So on ports whose MTU is set, the frame pool of each queue except the first stays
- * until the queue has another pool.
+ * does not use. So the frame pool of each queue except the first stays until the queue has another.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of a port while it is open, and timers of its PMD. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,22 +22,22 @@
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * Events of a NIC while it is open. PMDs report them in DPDK's interrupt thread, or in the thread
- * that runs their timers. The callback changes one word, and unmaps user memory from a device that
- * is freed. The thread that polls the port compares the word with the value that it saw last.
+ * PMDs report events in DPDK's interrupt thread, or in the thread that runs their timers. The
+ * callback changes one word, and unmaps user memory from a device that is freed. The thread that
+ * polls the port compares the word with the value that it saw last.
  */
 
-#define ONE_MORE (WEFT_PORT_ENDED + 1) /* added to a word: one more event */
+#define ONE_MORE (WEFT_PORT_ENDED + 1)
 
 /*
- * The words are stored by port number, not in struct weft_port_dev. So a late callback still finds
- * the word, and the next opening sees which event ended the last one.
+ * By port number, so that a late callback still finds the word, and the next opening sees which
+ * event ended the last one.
  */
 static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
 
 /*
- * Locks by port number. The thread that frees vhost's device first reports the loss of the link. So
- * the callback of that event waits for threads that use the port.
+ * The thread that frees vhost's device first reports the loss of the link. So the callback of that
+ * event waits for threads that use the port.
  */
 static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
 
@@ -199,10 +198,7 @@ double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
 	struct rte_eth_link link = {0};
 
 	*flags &= ~WEFT_FRAME_PORT_GUESS;
-	/*
-	 * Memory is not measured while connecting: its pages are touched for the first time then,
-	 * which takes longer than all later accesses.
-	 */
+	/* Memory is not measured while connecting: the first access to its pages takes longer. */
 	if (d->limits.no_link)
 		return 0;
 	if (d->limits.guess)
@@ -256,7 +252,6 @@ static enum weft_frame_port_what event_ended(const struct weft_port_dev *d, uint
 	return WEFT_FRAME_PORT_ENDED;
 }
 
-/* Name the side that has caused the loss of the link. */
 static void link_cause(const struct weft_port_dev *d, char *buf, size_t size)
 {
 	if (d->limits.kernel_link)
@@ -308,11 +303,10 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 /* ---- timers --------------------------------------------------------------------------------- */
 
 /*
- * DPDK timers for the PMDs that rely on them (net_ena's watchdog). rte_timer_manage() runs only the
- * timers of the calling lcore, which may include those of the application. It aborts in a thread
- * that is no lcore, as most threads of Weft's users are. So one thread of Weft becomes an lcore,
- * starts such ports, which makes it the owner of their timers, and runs them. The thread is not on
- * the path of messages, and the watchdog also works while the application computes.
+ * rte_timer_manage() runs only the timers of the calling lcore, which may include those of the
+ * application. It aborts in a thread that is no lcore, as most threads of Weft's users are. So one
+ * thread of Weft becomes an lcore, starts ports whose PMDs rely on timers, which makes it the owner
+ * of these timers, and runs them. So the watchdog also works while the application computes.
  */
 
 /* Drivers of DPDK 22.11 to 24.11 that use rte_timer for a port's health. */
@@ -324,8 +318,8 @@ static struct {
 	pthread_t thread;
 	unsigned int ports; /* the thread runs while there are any */
 	bool starting;      /* port_id is to be started */
-	bool lcore;         /* the thread is an lcore */
-	bool known;         /* `lcore` is valid */
+	bool lcore;
+	bool known; /* `lcore` is valid */
 	uint16_t port_id;
 	int rc;
 } timers;

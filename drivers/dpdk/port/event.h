@@ -37,14 +37,12 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
  * @return bytes/s, 1.25e9 for an unknown speed; 0 = the port has no link that could have a speed
  */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
-/** look() of frame/frame_port.h. */
 enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 					 struct weft_frame_port_event *event);
 
 /** Must the port not be used: not started, or ended? Also sets the flag of an event for look(). */
 static inline bool weft_port_halted(struct weft_port *p)
 {
-	/* Relaxed: no other data depends on this word. */
 	if (unlikely(atomic_load_explicit(p->dev->life, memory_order_relaxed) != p->life_seen)) {
 		p->fp.event = true;
 		if (weft_port_has_ended(p->dev))
@@ -60,14 +58,13 @@ static inline bool weft_port_halted(struct weft_port *p)
 void weft_port_events_hold(uint16_t id);
 void weft_port_events_release(uint16_t id);
 
-/** Does the port's PMD rely on DPDK timers? */
 bool weft_port_needs_timers(const struct weft_port_dev *d);
 /**
- * Start the port in the thread that runs its timers. Without that thread, or an lcore for it, the
- * port starts with a warning, and no timers run. @return the result of rte_eth_dev_start()
+ * Start the port in the thread that runs its timers; without that thread, or an lcore for it, with
+ * a warning and no timers. @return the result of rte_eth_dev_start()
  */
 int weft_port_timers_start(struct weft_port_dev *d);
-/** Stop the port's timers, after the port was stopped. */
+/** Call it after the port's stop. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
 #endif /* WEFT_PORT_EVENT_H */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports over kernel interfaces: packet sockets, AF_XDP sockets, and the other end of a veth. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,9 +26,8 @@
 /* ---- the other end of a veth ---------------------------------------------------------------- */
 
 /*
- * The MTU of a veth's other end. The veth driver refuses a longer frame, and the kernel reports
- * ENOBUFS to the sender. net_af_packet then keeps the frame at the head of its ring, and no later
- * frame leaves. So the port's frames must fit both ends.
+ * The veth driver refuses a frame that is longer than the MTU of its other end (ENOBUFS).
+ * net_af_packet then keeps the frame at the head of its ring, and no later frame leaves.
  */
 
 #ifndef IFLA_TARGET_NETNSID
@@ -106,15 +104,14 @@ uint32_t weft_veth_peer_mtu(unsigned int if_index)
 /* ---- kernel interfaces ---------------------------------------------------------------------- */
 
 /*
- * Ports over a kernel interface. Their PMDs report "up" and "MTU 1500" whatever the interface does,
- * so its state is read from the kernel.
+ * PMDs over a kernel interface report "up" and "MTU 1500" whatever the interface does, so the state
+ * is read from the kernel.
  *
  * net_af_packet's send has two traps. If its next slot is still in use, it sleeps in poll() until
  * the kernel has sent enough. And the kernel stops sending when the socket's bytes in flight reach
  * SO_SNDBUF, and leaves the remainder in the ring until the next send(). Both are avoided by never
- * giving the PMD more than the socket takes at once. The socket is accessible in this process, so
- * the bytes in flight are read from it (SIOCOUTQ). Frames that the kernel left behind because of a
- * full queue discipline are sent by a send() in tx_kick.
+ * giving the PMD more than the socket takes at once. The bytes in flight are read from the socket
+ * (SIOCOUTQ). A send() in tx_kick sends frames that a full queue discipline left behind.
  */
 
 static int interface_ioctl(unsigned int if_index, unsigned long request, struct ifreq *ifr)
@@ -193,9 +190,8 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 /* ---- packet socket -------------------------------------------------------------------------- */
 
 /*
- * Bytes that the kernel charges for a frame in addition to its own: the packet's structures, about
- * 0.8 to 1.2 KiB. Counting uses the high estimate (one frame too few in flight does no harm). The
- * limit on the number of frames, each of which holds a slot of the ring, uses the low one.
+ * Bytes that the kernel charges for a frame in addition to its own: about 0.8 to 1.2 KiB. The bytes
+ * in flight use the high estimate; the number of frames, each with a slot of the ring, the low one.
  */
 #define CHARGE_HIGH 1280u
 #define CHARGE_LOW 768u
@@ -239,7 +235,6 @@ uint32_t weft_packet_socket_lost(int sock)
 	struct tpacket_stats stats = {0};
 	socklen_t len = sizeof(stats);
 
-	/* The kernel sets its counters to 0 with each call. */
 	return getsockopt(sock, SOL_PACKET, PACKET_STATISTICS, &stats, &len) ? 0 : stats.tp_drops;
 }
 
@@ -274,9 +269,9 @@ static void refresh_queued(struct weft_port *p)
 }
 
 /*
- * Frames that the kernel does not take (the interface is down, its queue is full) stay in the ring
- * without being in flight. The PMD hides the error. So now and then a send() lets the kernel take
- * all frames left, before the PMD finds no free slot and sleeps.
+ * Frames that the kernel does not take (the interface is down, its queue is full) stay in the ring,
+ * and the PMD hides the error. So now and then a send() lets the kernel take all frames left,
+ * before the PMD finds no free slot and sleeps.
  */
 static bool is_stuck(struct weft_port *p)
 {
@@ -354,9 +349,9 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within)
 /* ---- AF_XDP sockets ------------------------------------------------------------------------- */
 
 /*
- * net_af_xdp opens a socket for each queue, and does not export it. AF_XDP sockets do not report
- * the interface that they are bound to. So the port takes the socket that is new after the queue
- * was set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
+ * net_af_xdp does not export its sockets, and these do not report their interface. So the port
+ * takes the socket that is new after the queue was set up. poll() on it also wakes a driver that
+ * requires it (XDP_USE_NEED_WAKEUP).
  */
 
 #define FDS_MAX 65536u
@@ -372,7 +367,7 @@ static bool is_xdp_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
 }
 
-/* Call fn() for each AF_XDP socket. Without /proc none is found, and no frame wakes the owner. */
+/* Without /proc no socket is found, and no frame wakes the owner. */
 static void for_each(void (*fn)(int fd, void *arg), void *arg)
 {
 	DIR *dir = opendir("/proc/self/fd");

@@ -16,7 +16,6 @@ static bool is_ipv6(const struct weft_opt *it)
 	return memchr(it->value, ':', it->value_len) != NULL;
 }
 
-/* Read an IPv6 address that a host can have. @return false: it is no such address */
 static bool read_ipv6(const char *text, size_t len, uint8_t ip6[16])
 {
 	char copy[INET6_ADDRSTRLEN];
@@ -179,7 +178,6 @@ static bool word_equals(const char *text, size_t len, const char *word)
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
 
-/* Find the value among @p count words. @param[out] out  its index */
 static int item_word(const struct weft_opt *it, const char *const *words, int count, int8_t *out)
 {
 	char list[64];
@@ -261,7 +259,6 @@ static bool is_set6(const uint8_t ip6[16])
 	return memcmp(ip6, none, sizeof(none)) != 0;
 }
 
-/* Check that all addresses of the lane are of one kind, IPv4 or IPv6, and none is its own. */
 static int check_kinds(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
 	if (o->six ? o->gw != 0 : is_set6(o->gw6))
@@ -285,7 +282,6 @@ static int check_kinds(const struct weft_lane_opts *o, const struct weft_opt *it
 	return 0;
 }
 
-/* Check options that depend on each other. */
 static int check_together(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
 	int i;

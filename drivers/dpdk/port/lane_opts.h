@@ -14,17 +14,15 @@
 #include "frame/arp.h"
 #include "lane.h"
 
-#define WEFT_MTU_MIN 1280       /**< smallest IP MTU of a lane */
-#define WEFT_MTU_MAX 65517      /**< a frame's length, VLAN tag included, has 16 bits */
-#define WEFT_LANE_PATHS_MAX 16  /**< UDP source ports of a lane */
-#define WEFT_LANE_QUEUES_MAX 64 /**< queue pairs of a port */
+#define WEFT_MTU_MIN 1280
+#define WEFT_MTU_MAX 65517     /**< a frame's length, VLAN tag included, has 16 bits */
+#define WEFT_LANE_PATHS_MAX 16 /**< UDP source ports of a lane */
+#define WEFT_LANE_QUEUES_MAX 64
 
-/** Names of the options, for error messages and help. */
 #define WEFT_LANE_OPTS_KNOWN                                                                       \
 	"ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues, dscp, ecn, role, id, bsize, " \
 	"rsize"
 
-/** The end of a memif connection. */
 enum weft_memif_role { WEFT_MEMIF_SERVER, WEFT_MEMIF_CLIENT };
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
@@ -49,17 +47,15 @@ struct weft_lane_opts {
 	int8_t encap;      /**< enum weft_encap; -1 = not given */
 	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
 	/* Of a lane over a memif socket: */
-	int8_t role;       /**< enum weft_memif_role; -1 = not given */
-	uint8_t rsize;     /**< log2 of the entries of a ring, 1..14 */
-	uint16_t bsize;    /**< bytes of a buffer */
-	uint32_t id;       /**< id of the memif connection */
-	uint8_t num_neigh; /**< entries of neigh in use */
+	int8_t role;    /**< enum weft_memif_role; -1 = not given */
+	uint8_t rsize;  /**< log2 of the entries of a ring, 1..14 */
+	uint16_t bsize; /**< bytes of a buffer */
+	uint32_t id;
+	uint8_t num_neigh;
 	struct weft_lane_neigh neigh[WEFT_LANE_NEIGH_MAX];
 };
 
 /**
- * Parse options.
- *
  * @param text      "ip=10.0.0.1/24,mtu=9000"; NULL or "" = none
  * @param[out] opts the given options; the others are "not given"
  * @param[out] why  on error a sentence that names the option and the values that it takes

@@ -21,7 +21,6 @@
 
 /* ---- reading the kernel's folders ----------------------------------------------------------- */
 
-/* The last part of a link's target. @return false: there is no such link */
 __attribute__((format(printf, 3, 4))) static bool link_name(char *name, size_t size,
 							    const char *fmt, ...)
 {
@@ -42,7 +41,6 @@ __attribute__((format(printf, 3, 4))) static bool link_name(char *name, size_t s
 	return true;
 }
 
-/* The last part of the first file that matches a pattern. @return false: there is none */
 __attribute__((format(printf, 3, 4))) static bool first_match(char *name, size_t size,
 							      const char *fmt, ...)
 {
@@ -116,7 +114,6 @@ static bool is_uio(const char *driver)
 	return is_one_of(driver, list);
 }
 
-/* Kernel drivers that DPDK can share a NIC with. */
 static bool is_shared(const char *driver)
 {
 	static const char *const list[] = {"mlx5_core", "mlx4_core", "mana", NULL};
@@ -139,7 +136,6 @@ static bool may_open(const char *path, bool *exists)
 	return access(path, R_OK | W_OK) == 0;
 }
 
-/* How to bind a NIC that has no driver: to vfio-pci if that works here, else as weft-bind does. */
 static void bind_how(const struct weft_nic_env *env, const char *address, char *how, size_t size)
 {
 	char group[32];
@@ -395,7 +391,7 @@ static void explain_one(const struct weft_nic_env *env, const char *address,
 	report(why);
 }
 
-/* Reports NICs that are bound to DPDK's drivers and are network controllers: PCI class 2. */
+/* Network controllers have the PCI class 2. */
 static unsigned int explain_bound(const struct weft_nic_env *env,
 				  void (*report)(const char *sentence))
 {
@@ -450,7 +446,6 @@ unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(con
 	if (!rte_eal_has_pci())
 		return 0;
 	n = explain_named(env, report, &named);
-	/* If NICs are named, the others are not reported. */
 	return named ? n : explain_bound(env, report);
 }
 

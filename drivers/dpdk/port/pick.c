@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* WEFT_PORTS: the devices that this process takes; memif servers among the words of the EAL. */
-
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +23,6 @@
 
 #define PICK_MAX 512
 
-/* A device that a process could take. */
 struct candidate {
 	char name[64];
 	const char *args; /* of --vdev */
@@ -40,7 +37,6 @@ struct candidate {
 
 /* ---- distance ------------------------------------------------------------------------------- */
 
-/* The processors that this process may run on. */
 struct cores {
 	size_t size;
 	cpu_set_t *set; /* NULL = unknown */
@@ -100,7 +96,6 @@ static bool is_network(const char *device)
 	return class >> 16 == 2;
 }
 
-/* Is the device's driver one that gives the device to DPDK, or shares it with DPDK? */
 static bool is_for_dpdk(const char *device)
 {
 	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
@@ -199,7 +194,6 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	char iface[32], path[PATH_MAX], full[32];
 	struct candidate *c;
 
-	/* A PCI address gets the kernel's form, with the domain 0000. */
 	snprintf(full, sizeof(full), "0000:%.12s", device);
 	if (!vdev && len == 7 && device[2] == ':')
 		c = add_candidate(f, full, 12);
@@ -255,10 +249,7 @@ static void find_cores(struct cores *mine)
 	}
 }
 
-/*
- * List the candidates, in the same order for all processes.
- * @return the number of candidates, at most PICK_MAX; or -ENOMEM
- */
+/* Candidates are in the same order for all processes. @return their number, or -ENOMEM */
 static int candidates_find(const char *sys, int count, char *const *words, struct candidate **list)
 {
 	struct finder f = {.sys = sys};
@@ -391,7 +382,6 @@ static int claim_candidate(const struct candidate *c,
 
 	if (rc || claim->num)
 		return rc;
-	/* No claim is known for the device: it is claimed by its name and its arguments. */
 	claim->fds = calloc(1, sizeof(*claim->fds));
 	if (!claim->fds)
 		return -ENOMEM;
@@ -419,10 +409,7 @@ static int kind_of(int rc)
 	case -ENOMEM:
 		return BROKEN;
 	default:
-		/*
-		 * Claims do not work here, or the owner is not trusted. The device may be free, and
-		 * the port reports the uncertainty when it is opened.
-		 */
+		/* Claims do not work here, or the owner is not trusted: the device may be free. */
 		return UNCLAIMED;
 	}
 }
@@ -449,7 +436,6 @@ static int try_all(struct picking *g, const int *order, int n,
 	return most;
 }
 
-/* The error text: "12 processes, 8 ports", and the remedy. */
 static int none_left(struct picking *g, const char *pattern, int chosen, int n, int broken,
 		     const struct weft_device_claim *dc)
 {
@@ -491,7 +477,6 @@ static int pick_one(struct picking *g, const char *pattern)
 	if (n == 0)
 		return nothing_matches(g, pattern);
 	rc = try_all(g, order, n, weft_claim_now, &dc, &chosen, &busy);
-	/* Try again, and wait for owners that are ending. */
 	if (rc)
 		rc = try_all(g, order, n, weft_claim, &dc, &chosen, &busy);
 	if (kind_of(rc) == BUSY)
@@ -525,7 +510,6 @@ static bool would_probe(const struct picking *g, char *const *words, int n)
 	return others;
 }
 
-/* The EAL's words, without devices that match and were not taken, and with the taken ones. */
 static int make_words(const struct picking *g, int count, char *const *words, char ***out)
 {
 	static char no_pci[] = "--no-pci";
@@ -608,7 +592,6 @@ int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***
 
 #define MEMIF_PATH "/run/memif.sock"
 
-/* The address on which a memif server listens. */
 struct server {
 	char path[256];
 	bool abstract;

@@ -40,44 +40,35 @@ struct weft_pick {
 
 /**
  * Take devices, and name them in the EAL's words.
- *
  * @param count, words  of the EAL, without a program name
- * @param[out] out      the words with only the taken devices of those that match; one free() frees
- *   it
+ * @param[out] out      the words with only the taken devices of those that match; for one free()
  * @param[out] note     the devices taken, for the log
  * @param[out] why      a sentence on error
  * @return number of words; -ENODEV: nothing matches, or a device that matches is gone; -EBUSY: all
- * that match have a process; -EINVAL: too many patterns; -ENOMEM
+ *   that match have a process; -EINVAL: too many patterns; -ENOMEM
  */
 int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***out, char *note,
 	      size_t note_len, char *why, size_t why_len);
 
-/** Release the taken devices: the EAL did not start. */
 void weft_pick_release(void);
 
 /* ---- memif among the words ------------------------------------------------------------------- */
 
-/* memif devices among the EAL's words. A killed server leaves a file that blocks the path. */
+/* A killed memif server leaves a file that blocks the path. */
 
 /**
- * Before the EAL starts: a copy of its words in which each `--vdev=net_memif...` without
- * `socket-abstract=` has `socket-abstract=no`. With the PMD's default, an abstract name, each user
- * of the network namespace can be the peer, and the PMD trusts the offsets that a peer writes.
- *
- * @return the words, one block for free(); NULL: out of memory
+ * Before the EAL starts: its words, with `socket-abstract=no` in each `--vdev=net_memif...` without
+ * that key. With the PMD's default, an abstract name, each user of the network namespace can be the
+ * peer, and the PMD trusts the offsets that a peer writes.
+ * @return one block for free(); NULL: out of memory
  */
 char **weft_memif_private_words(int count, char *const *words);
 
 /**
- * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
- * its words, remove the socket file if no process listens there any more. Libc only.
- *
- * A live server does not notice the check. Two servers that start at the very same time on one path
- * can still conflict.
- *
- * @param words  the EAL's words
- * @param[out] why  a sentence on error
- * @return 0; -EADDRINUSE: a process listens there, or the file is no socket
+ * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no`, remove
+ * the socket file if no process listens there any more. Two servers that start at the very same
+ * time on one path can still conflict.
+ * @return 0; -EADDRINUSE: a process listens there, or the file is no socket; a sentence in @p why
  */
 int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_len);
 

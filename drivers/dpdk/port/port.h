@@ -41,7 +41,6 @@
 #include "frame/frame_port.h"
 #include "port/memif/memif.h"
 
-/** The limits of a port, as found before it is configured. */
 struct weft_port_limits {
 	uint32_t frame_max;     /**< largest frame (no FCS) that passes */
 	uint32_t frame_default; /**< frame size if the user requests none */
@@ -54,11 +53,11 @@ struct weft_port_limits {
 	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;   /**< frames in a receive ring; 0 = as configured */
 	uint16_t tx_depth;
-	bool memory;        /**< frames never leave memory */
-	bool by_pointer;    /**< the receiver gets the sender's mbuf itself */
-	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
-	bool no_chains;     /**< a frame must be one mbuf */
-	bool no_extbuf;     /**< the PMD takes no external buffers */
+	bool memory;     /**< frames never leave memory */
+	bool by_pointer; /**< the receiver gets the sender's mbuf itself */
+	bool copies_tx;  /**< tx copies and frees at once: external buffers come back */
+	bool no_chains;  /**< a frame must be one mbuf */
+	bool no_extbuf;
 	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
 	bool memif;         /**< port/memif/memif.c manages its connection */
 	bool kernel_link;   /**< the link state is that of the kernel interface if_index */
@@ -77,14 +76,14 @@ struct weft_port_limits {
 
 /** Memory that NICs of this process may read, in addition to mbufs. */
 enum weft_dma_reach {
-	WEFT_DMA_NONE, /**< nothing */
-	WEFT_DMA_EAL,  /**< memory of the EAL */
+	WEFT_DMA_NONE,
+	WEFT_DMA_EAL,
 	WEFT_DMA_USER, /**< any registered memory */
 };
 
 /** How a PMD reports that the NIC has read the frames that it was given. */
 enum weft_port_tx_done {
-	WEFT_TX_DONE_UNKNOWN, /**< it does not, or its source has not been checked */
+	WEFT_TX_DONE_UNKNOWN, /**< no report, or the PMD's source has not been checked */
 	WEFT_TX_DONE_STATUS,  /**< by the status of the newest frame's descriptor */
 	WEFT_TX_DONE_CLEANUP, /**< rte_eth_tx_done_cleanup() frees frames that are done */
 };
@@ -99,10 +98,9 @@ struct weft_port_zcopy {
 
 struct weft_port;
 
-/** A port with several queues. */
 struct weft_port_spread {
-	bool hashed;    /**< no flow rules: the port's hash chooses the queue */
-	bool rss_known; /**< rss describes the hash */
+	bool hashed; /**< no flow rules: the port's hash chooses the queue */
+	bool rss_known;
 	struct weft_rss rss;
 	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
 };
@@ -110,7 +108,6 @@ struct weft_port_spread {
 /** Frames that a port keeps between arm() and the next rx_burst(), at most. */
 #define WEFT_PORT_KEEP 32u
 
-/** Operations of a port with RX interrupts. */
 struct weft_port_intr_modes {
 	const struct weft_frame_port_ops *ops, *first; /**< first: from arm() to the next poll */
 };
@@ -119,11 +116,11 @@ struct weft_port_intr_modes {
 struct weft_port_intr {
 	struct weft_port_intr_modes modes;
 	int epoll; /**< wait_fd(): contains the PMD's descriptor, edge-triggered */
-	bool on;   /**< the PMD was requested to raise them */
+	bool on;
 	/* The last sleep: */
 	bool was_on;
-	bool readable; /**< the descriptor was readable */
-	bool ran_out;  /**< the sleep lasted `most` */
+	bool readable;
+	bool ran_out; /**< the sleep lasted `most` */
 	uint64_t begin_tsc, most;
 	/* All sleeps: */
 	uint32_t life; /**< weft_port_life() when frames last arrived */
@@ -142,7 +139,6 @@ struct weft_port_intr {
 #define WEFT_PORT_TAKEN 4u
 #define WEFT_PORT_ENDED (WEFT_PORT_REMOVED | WEFT_PORT_RESET | WEFT_PORT_TAKEN)
 
-/** One DPDK port, with all its queue pairs. */
 struct weft_port_dev {
 	struct rte_eth_dev_info info;
 	struct weft_port_limits limits;
@@ -153,20 +149,20 @@ struct weft_port_dev {
 	uint16_t num_queues;
 	uint16_t open_queues;
 	uint16_t base_udp_port;
-	uint32_t ip;      /* IPv4 address of all its workers, host order; 0 = link-local */
-	uint16_t vlan_id; /* VLAN of all its workers */
+	uint32_t ip; /* IPv4 address of all its workers, host order; 0 = link-local */
+	uint16_t vlan_id;
 	bool vlan;
 	bool started;
-	bool timers;       /* port/event.c runs timers of its PMD */
-	bool shared;       /* other processes may receive the same frames */
-	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise RX interrupts */
+	bool timers; /* port/event.c runs timers of its PMD */
+	bool shared; /* other processes may receive the same frames */
+	bool rx_intr;
 	char no_intr[300]; /* the reason why there are no RX interrupts */
 	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
 	int *claims;       /* port/ports.c: descriptors that hold the names of its devices */
 	unsigned int num_claims;
-	char claim_note[384];       /* text of `warning` if a name cannot be claimed */
-	_Atomic uint32_t *life;     /* port/event.c: counts events; WEFT_PORT_* */
-	const char *warning;        /* fp.warning of its queue pairs */
+	char claim_note[384];   /* text of `warning` if a name cannot be claimed */
+	_Atomic uint32_t *life; /* port/event.c: counts events; WEFT_PORT_* */
+	const char *warning;
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
@@ -179,7 +175,7 @@ struct weft_port_dev {
 
 /** One queue pair: the frame port. */
 struct weft_port {
-	struct weft_frame_port fp; /* first */
+	struct weft_frame_port fp; /* the first member: weft_port_of() casts */
 	void (*close)(struct weft_port *p);
 	struct weft_port_dev *dev;
 	uint16_t port_id;
@@ -189,7 +185,7 @@ struct weft_port {
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
 	/* Packet socket: see port/kernel.c. */
-	/* frames may wait in the ring for another send(); in port_kick(): for reclaiming */
+	/* packet socket: frames may wait in the ring for a send(); others: frames since a kick */
 	bool tail;
 	uint32_t sock_used;  /* bytes charged to the socket */
 	uint32_t sock_limit; /* bytes: largest sock_used */
@@ -199,8 +195,8 @@ struct weft_port {
 	uint64_t last_tx_tsc;
 	uint64_t kick_cycles;
 	uint32_t polls;
-	uint64_t tx_refused; /* frames that the PMD did not take */
-	uint64_t tx_copied;  /* frames that were copied for net_ring */
+	uint64_t tx_refused;
+	uint64_t tx_copied;
 	uint64_t tx_too_long;
 	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
 	uint16_t vlan;  /* VLAN of its frames; 0 = none */
@@ -222,7 +218,6 @@ static inline bool weft_port_has_ended(const struct weft_port_dev *d)
 	       (atomic_load_explicit(d->life, memory_order_relaxed) & WEFT_PORT_ENDED) != 0;
 }
 
-/** Bytes of a frame's L2 header, with or without a VLAN tag. */
 static inline uint32_t weft_port_l2(bool vlan)
 {
 	return RTE_ETHER_HDR_LEN + (vlan ? RTE_VLAN_HLEN : 0u);

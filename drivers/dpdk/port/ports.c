@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ports of DPDK, those that are open, and the process that has one; a port of weft-switch. */
 
 #include "port/ports.h"
 
@@ -74,7 +73,7 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 pthread_mutex_t weft_port_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 
-/* May Weft use the port? Another part of the process may have claimed it, as for a bond. */
+/* Another part of the process may own the port, as for a bond. */
 static bool is_ours_to_use(uint16_t id)
 {
 	struct rte_eth_dev_owner owner;
@@ -91,7 +90,6 @@ void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
 		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
 }
 
-/* Has this process claimed the device, because WEFT_PORTS names it? */
 static bool is_picked(const char *device)
 {
 	char name[WEFT_CLAIM_NAME];
@@ -117,7 +115,6 @@ static const char *leave_to_kernel(uint16_t id, char *why, size_t why_len)
 	return why;
 }
 
-/* List virtual devices of the EAL's arguments that PMDs have refused: the EAL started without. */
 static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 {
 	struct rte_devargs *da;
@@ -156,7 +153,6 @@ int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 	return rc < 0 ? rc : list_missing(add, arg, n);
 }
 
-/* Names a virtual device among the EAL's arguments that is no port. @return false: all are ports */
 static bool first_missing(char *why, size_t why_len)
 {
 	const struct rte_devargs *da;
@@ -219,14 +215,14 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
 /* ---- one process for each port -------------------------------------------------------------- */
 
 /*
- * One process for each port: two processes that receive the same frames, or write the same
- * registers, end each other's connections. The devices under a port are claimed (port/claim.h)
- * while it is open, or from the time when this process has chosen it (port/pick.h).
+ * Two processes that receive the same frames, or write the same registers, end each other's
+ * connections. So the devices under a port are claimed (port/claim.h) while it is open, or from the
+ * time when this process has chosen it (port/pick.h).
  *
  * The claim fails if claims are not permitted here, or if the process that has the name is
  * untrusted or does not listen. Other processes may receive this port's frames if its interface has
- * more queues than the port. In both cases the port works and has the flag WEFT_FRAME_PORT_SHARED:
- * see answers_for() in engine/build.c.
+ * more queues. In both cases the port works, with WEFT_FRAME_PORT_SHARED: answers_for() in
+ * engine/build.c.
  */
 
 static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,
@@ -282,8 +278,8 @@ static bool is_open_with(int claim)
 }
 
 /*
- * Has this process chosen the port when the EAL started? @return another descriptor of the claim;
- * -1: it has not, or a port is open with the claim
+ * The port that this process chose when the EAL started. @return another descriptor of the claim;
+ * -1: none
  */
 static int take_own(const char *name, const struct weft_claim_owner *owner)
 {
@@ -461,8 +457,8 @@ static int64_t overflow_uid(void)
 }
 
 /*
- * In a container, root may have no number, like any other user outside. Then the socket must be in
- * a folder that only such a user can write to: the creator of the container has put it here.
+ * In a container, root may have no number, like any other user outside. Then only such a user may
+ * be able to write to the folder: the creator of the container has put the socket there.
  */
 static bool is_from_outside(const char *path, uid_t uid)
 {

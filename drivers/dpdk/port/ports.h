@@ -15,9 +15,7 @@
 
 /**
  * List the ports of the running EAL, and the virtual devices of its arguments that are no ports.
- *
- * @param add  called for each, as in query() of struct weft_lane_driver
- * @return how many are listed, or a negative errno
+ * @param add  as in query() of struct weft_lane_driver. @return how many, or a negative errno
  */
 int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg);
 
@@ -29,17 +27,17 @@ int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg);
 int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_unclaim(struct weft_port_dev *d);
 
-/** Format a message. @return @p rc */
+/** @return @p rc */
 __attribute__((format(printf, 4, 5))) int weft_port_fail(int rc, char *why, size_t why_len,
 							 const char *fmt, ...);
 void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
 
 /**
- * Contexts of one process may open and close ports in several threads. The lock protects
- * weft_port_devs, their queues and the pools (port/ethdev.c).
+ * Protects weft_port_devs, their queues and the pools (port/ethdev.c): contexts of one process may
+ * open and close ports in several threads.
  */
 extern pthread_mutex_t weft_port_lock;
-/** the open ports, by number; NULL = not open */
+/** by port number; NULL = not open */
 extern struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 
 void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN]);
@@ -55,7 +53,6 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
 
 #define WEFT_SWITCH_RESOURCE "switch"
 
-/** The port's grant from the switch: its addresses, and the frames that it receives. */
 struct weft_switch_place {
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none */
@@ -64,8 +61,8 @@ struct weft_switch_place {
 	uint16_t udp_port;
 	/** WEFT_SWITCH_F_SINGLE: as for a NIC's queue (frame/frame_port.h); else 0 */
 	uint16_t queue, queues;
-	bool uplink;    /**< frames leave the host */
-	bool farewells; /**< the switch forwards farewells of a process that has ended */
+	bool uplink;
+	bool farewells;
 	/* The memif connection: */
 	uint32_t id, bsize;
 	uint8_t log2_ring, mac[6];
@@ -73,31 +70,28 @@ struct weft_switch_place {
 };
 
 /**
- * Find the socket of a switch.
  * @param conf  WEFT_SWITCH: "auto", "off", or a path
  * @return the path of its socket, if that exists or @p conf is a path; NULL: "off", or no switch
  */
 const char *weft_switch_socket(const char *conf);
 
 /**
- * Request a port. Once: a second call uses the port of the first one.
+ * Request a port. A second call of the process uses the port of the first one.
  * @return 0 or a negative error with a sentence
  */
 int weft_switch_join(const char *socket, char *why, size_t why_len);
 
-/** @return the place of this process at a switch; NULL: it has none */
+/** @return NULL: this process has no port of a switch */
 const struct weft_switch_place *weft_switch_place(void);
 
 /* ------------------------------------------------------------------ the grant */
 
 /*
- * The answer of weft-switch to a process that requests a port. The process connects to the
- * well-known socket (SOCK_SEQPACKET) and gets one grant. It owns the port as long as it keeps that
- * connection, or the memif connection that it then makes. But a port without a memif connection for
- * 5 s may go to another process.
+ * The answer of weft-switch to a process that connects to the well-known socket (SOCK_SEQPACKET).
+ * The process owns the port as long as it keeps that connection, or the memif connection that it
+ * then makes. But a port without a memif connection for 5 s may go to another process.
  */
 
-/** The socket of a switch, unless WEFT_SWITCH contains another one. */
 #define WEFT_SWITCH_SOCKET "/run/weft/switch.sock"
 
 #define WEFT_SWITCH_MAGIC 0x77536657u /* "WfSw" */
@@ -118,7 +112,7 @@ struct weft_switch_grant {
 	uint16_t version, size;
 	int32_t error; /**< 0, or a negative errno with a sentence in text */
 	uint32_t flags;
-	uint16_t port, ports; /**< number of this port; number of ports of the switch */
+	uint16_t port, ports;
 	uint16_t udp_port; /**< F_SINGLE: UDP port of port 0; the others have the following ones */
 	uint16_t mtu;
 	uint32_t ip, gw; /**< 0 = none: a link-local address of the MAC */
@@ -127,7 +121,7 @@ struct weft_switch_grant {
 	uint8_t mac[6];
 	uint32_t bsize;   /**< bytes of a memif buffer */
 	char socket[108]; /**< path of the memif socket; the connection's id is `port` */
-	char secret[24];  /**< secret of the memif connection */
+	char secret[24];
 	char text[256];
 };
 

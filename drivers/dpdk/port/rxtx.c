@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations of an open port, and RX interrupts for an owner that sleeps. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,36 +26,31 @@
 /* ---- RX interrupts -------------------------------------------------------------------------- */
 
 /*
- * RX interrupts: a queue pair whose PMD has a descriptor for them wakes its owner.
- *
- * The descriptor is an eventfd (VFIO, virtio_user), an epoll set (vhost) or a completion channel
- * (mlx5). Each is emptied in another way, and some cannot be emptied. So the descriptor is
- * edge-triggered in an epoll set of the port, which is the result of wait_fd(): one epoll_wait()
- * takes the edge, whatever its source is. (rte_eth_dev_rx_intr_ctl_q() would do the same for
- * rte_epoll_wait(), whose events carry DPDK's own callbacks; an application's epoll_wait() calls
- * none.)
+ * The descriptor of a PMD's RX interrupts is an eventfd (VFIO, virtio_user), an epoll set (vhost)
+ * or a completion channel (mlx5). Each is emptied in another way, and some cannot be emptied. So
+ * the descriptor is edge-triggered in an epoll set of the port, the result of wait_fd(): one
+ * epoll_wait() takes the edge, whatever its source is. (The events of rte_eth_dev_rx_intr_ctl_q()
+ * have callbacks that an application's epoll_wait() does not call.)
  *
  * arm() enables the interrupt and then polls for frames, since a PMD raises none for earlier
  * frames. Frames that it finds are kept for the next rx_burst(), by another table of operations:
  * normal polling needs no test for them.
  *
  * No PMD reports whether its interrupts arrive. Until one has arrived with frames, an owner sleeps
- * no longer than without interrupts. It never sleeps longer than LONG, which limits the cost of a
- * lost interrupt.
+ * no longer than without interrupts. LONG limits the cost of a lost interrupt.
  */
 
-#define BLIND_FIRST 50000u  /* ns: the first value of weft_port_intr.blind */
-#define BLIND_MOST 1000000u /* ns: the largest value of weft_port_intr.blind */
-#define LONG 100000000u     /* ns: the longest sleep while interrupts are trusted */
+#define BLIND_FIRST 50000u  /* ns */
+#define BLIND_MOST 1000000u /* ns */
+#define LONG 100000000u     /* ns */
 /*
- * A sleep that ran out although a frame had arrived has lost an interrupt. Interrupts are trusted
- * again after MISTRUST + 1 of them have arrived with frames.
+ * A sleep that ran out although a frame had arrived has lost an interrupt. After that MISTRUST + 1
+ * interrupts must arrive with frames.
  */
 #define MISTRUST 8
 
 /* ---- is it to be requested? ----------------------------------------------------------------- */
 
-/* Offsets and ids in PCI's configuration space. */
 #define PCI_CAPABILITIES 0x34
 #define PCI_CAP_MSIX 0x11
 #define PCI_CONFIG 256
@@ -104,10 +98,10 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 }
 
 /*
- * PMDs that raise RX interrupts according to their source in DPDK 22.11, and that poll at the same
- * speed when interrupts are requested but disabled. Not em: its PMD assigns no MSI-X vector to the
- * queue, and INTx has one interrupt in 16 ms. Not i40e, iavf, ice: with interrupts they change how
- * descriptors are written back.
+ * PMDs that raise RX interrupts (source of DPDK 22.11), and poll at the same speed when interrupts
+ * are requested but disabled. Not em: its PMD assigns no MSI-X vector to the queue, and INTx has
+ * one interrupt in 16 ms. Not i40e, iavf, ice: with interrupts they write descriptors back in
+ * another way.
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
@@ -146,10 +140,9 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 /* ---- on and off ----------------------------------------------------------------------------- */
 
 /*
- * Both functions hold the events of the port (port/event.h), for two reasons. A thread that ends
- * the port sets the event first and then waits, so the port does not end during the call. And some
- * PMDs have one word for the interrupts of all queues (ixgbe), which workers in several threads
- * would change at the same time.
+ * Both functions hold the events of the port (port/event.h). So the port does not end during the
+ * call, since a thread that ends it sets the event first and then waits. And some PMDs have one
+ * word for the interrupts of all queues (ixgbe).
  */
 
 static int turn_on(const struct weft_port *p)
@@ -252,13 +245,11 @@ static void intr_counters(const struct weft_port *p, weft_frame_port_counter_cb 
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
-/* wait_fd() of frame/frame_port.h. */
 static int intr_fd(struct weft_frame_port *fp)
 {
 	return weft_port_of(fp)->intr->epoll;
 }
 
-/* Takes the edge. @return true: there was one */
 static bool take_edge(const struct weft_port_intr *in)
 {
 	struct epoll_event ev;
@@ -333,10 +324,6 @@ static void judge_trust(struct weft_port_intr *in, bool frames, uint32_t life)
 		in->blind = RTE_MIN(in->blind * 2, (uint64_t)BLIND_MOST);
 }
 
-/*
- * rx_burst() after intr_arm(). Calls deliver the frames that intr_arm() found, until none is left.
- * Without such frames, one call polls, and judges the interrupt.
- */
 static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct weft_port_intr *in = weft_port_of(fp)->intr;
@@ -356,7 +343,7 @@ static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return got;
 }
 
-/* The operations of an open port follow. Only close may wait. */
+/* Of the operations that follow only close may wait. */
 
 /* ---- operations: hardware ------------------------------------------------------------------- */
 
@@ -465,7 +452,6 @@ static const struct weft_frame_port_ops intr_ops = {
 	.rx_burst = port_rx,
 };
 
-/* A table of its own, so that normal polling has nothing more to check. */
 static const struct weft_frame_port_ops intr_first_ops = {
 	INTR_OPS,
 	.rx_burst = intr_rx,
@@ -576,8 +562,8 @@ static void packet_kick(struct weft_frame_port *fp)
 }
 
 /*
- * Return the packet or AF_XDP socket. The kernel reports it readable while a slot of its ring has
- * not been returned. After an rx_burst() without frames there is no such slot.
+ * The kernel reports the socket readable while a slot of its ring has not been returned. After an
+ * rx_burst() without frames there is no such slot.
  */
 static int socket_wait_fd(struct weft_frame_port *fp)
 {
@@ -636,9 +622,8 @@ const struct weft_frame_port_ops weft_port_xdp_ops = {
 /* ---- by pointer ----------------------------------------------------------------------------- */
 
 /*
- * The receiver gets the mbuf itself, and may cut headers off it, keep it or write to it. So a frame
- * that the sender keeps (for retransmission), or whose bytes are not in the mbuf's own memory, is
- * copied, as a wire would do.
+ * The receiver gets the mbuf itself, and may keep it or write to it. So a frame that the sender
+ * keeps (for retransmission), or whose bytes are not in the mbuf's own memory, is copied.
  */
 static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
 {

@@ -17,7 +17,6 @@ void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
  * visible to this user; UINT_MAX: no PCI device, or its PMD has interrupts of another kind
  */
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
-/** Should RX interrupts be requested from the port's PMD? */
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
 /** The port is started: let interrupts wake the owner of this queue pair, if the port has any. */
 void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
@@ -25,9 +24,9 @@ void weft_port_intr_close(struct weft_port *p);
 
 extern const struct weft_frame_port_ops weft_port_ops; /**< hardware, and PMDs not named below */
 extern const struct weft_port_intr_modes weft_port_intr_modes;
-extern const struct weft_frame_port_ops weft_port_xdp_ops; /**< AF_XDP sockets */
+extern const struct weft_frame_port_ops weft_port_xdp_ops;
 extern const struct weft_frame_port_ops weft_port_memif_ops;
-extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
-extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< net_ring */
+extern const struct weft_frame_port_ops weft_port_packet_ops;
+extern const struct weft_frame_port_ops weft_port_ring_ops; /**< net_ring */
 
 #endif /* WEFT_PORT_RXTX_H */

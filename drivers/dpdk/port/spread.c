@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames to several queues: by flow rules or by the port's hash; and hints about networks. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,8 +51,6 @@ void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsign
 
 /* ---- flow rules ----------------------------------------------------------------------------- */
 
-/* Flow rules: frames to a queue's UDP port go to that queue, if rte_flow_validate() permits. */
-
 struct rule {
 	struct rte_flow_attr attr;
 	struct rte_flow_item_udp spec, mask;
@@ -84,7 +81,6 @@ static void make_rule(struct rule *r, bool vlan, uint16_t udp_port, uint16_t mas
 	r->actions[1].type = RTE_FLOW_ACTION_TYPE_END;
 }
 
-/* Can rte_flow steer a UDP port to a queue here? The port is started. */
 static bool can_steer(const struct weft_port_dev *d, uint16_t queue)
 {
 	struct rte_flow_error error = {0};
@@ -149,12 +145,6 @@ void weft_port_unsteer(struct weft_port *p)
 }
 
 /* ---- several queues ------------------------------------------------------------------------- */
-
-/*
- * Ports with several queues: frames are distributed by flow rules if the port takes them, else by
- * the port's hash. The functions here read the parameters of the hash that the driver reports;
- * weft_path_port() searches UDP ports by them.
- */
 
 /* frames that arrived at another worker's queue and wait for the right one */
 #define RING 512

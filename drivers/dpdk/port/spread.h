@@ -20,7 +20,6 @@ void weft_port_spread_conf(const struct weft_port_dev *d, struct rte_eth_conf *c
 /** The port is started: find out how it chooses queues. @return 0 or an error with @p why */
 int weft_port_spread_open(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_spread_close(struct weft_port_dev *d);
-/** Fill in what the frame port reports about its queue. */
 void weft_port_spread_fill(struct weft_port *p);
 
 /** Make the rules of a queue pair, if its port takes rules. @return 0 or an error with @p why */
@@ -32,12 +31,10 @@ void weft_port_unsteer(struct weft_port *p);
 /**
  * AWS limits one flow to 5 Gb/s, or 10 in a cluster placement group, and carries an MTU of 9001: a
  * lane over ENA with one path, or with small frames, gets a part of its link.
- *
  * @param driver  of the port; for others than net_ena the text is ""
  * @param mbps    link speed; 0 = unknown, as ENA's driver reports it
- * @param mtu     of the lane
- * @param paths   of the lane
- * @param[out] text a sentence that names the lane options, or ""; pure
+ * @param mtu, paths  of the lane
+ * @param[out] text a sentence that names the lane options, or ""
  */
 void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsigned int paths,
 			 char *text, size_t size);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends from user memory: whether they are possible, and mapping that memory for NICs. */
 
 /* rte_dev_dma_map(): in DPDK since 19.05, and still not called stable. */
 #define ALLOW_EXPERIMENTAL_API
@@ -90,7 +89,7 @@ static int area_map(struct rte_device *dev, uintptr_t start, uintptr_t end)
 	return rc;
 }
 
-/* @return false: the NIC can still reach it */
+/* @return false: the NIC can still reach the memory */
 static bool area_unmap(const struct area *a)
 {
 	if (rte_dev_dma_unmap(a->dev, (void *)a->start, a->start, a->end - a->start)) {
@@ -154,7 +153,6 @@ static int lists_overlap(const struct rte_memseg_list *msl, void *arg)
 	return i == num_areas || areas[i].start != base;
 }
 
-/* Can [start, end) be mapped, within the limit of areas? */
 static int check_range(uintptr_t start, uintptr_t end, char *why, size_t why_len)
 {
 	struct area want = {.start = start, .end = end};
@@ -194,7 +192,6 @@ static void put_range(uintptr_t start, uintptr_t end)
 		i = area_put(i);
 }
 
-/* Take a reference on existing areas, and map new areas in the gaps. */
 static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, char *why,
 		     size_t why_len)
 {
@@ -228,9 +225,8 @@ static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, cha
 /* ---- registrations -------------------------------------------------------------------------- */
 
 /*
- * Look up the addresses of the EAL's memory, which NICs can reach already.
  * @param[out] iova  address of each page for NICs; NULL: virtual addresses serve
- * @return 0; -ENOENT: it is not the EAL's; -ENOMEM
+ * @return 0; -ENOENT: the memory is not the EAL's; -ENOMEM
  */
 static int eal_memory(uintptr_t start, uintptr_t end, rte_iova_t **iova, uint8_t *bits)
 {
@@ -323,7 +319,6 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 
 /* ---- ports ---------------------------------------------------------------------------------- */
 
-/* Can a page be mapped? The kernel's driver and the IOMMU of @p dev are tested with one page. */
 static bool takes_maps(struct rte_device *dev)
 {
 	uintptr_t page = page_size();
@@ -386,8 +381,8 @@ static void reassign_areas(struct rte_device *gone)
 }
 
 /*
- * Without an IOMMU a NIC uses physical addresses, and pages of user memory may move at any time;
- * pages of the EAL's hugepages do not move.
+ * Without an IOMMU a NIC uses physical addresses. Pages of user memory may move, unlike the EAL's
+ * hugepages.
  */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
 {
@@ -431,15 +426,11 @@ void weft_dma_query(struct weft_dma_stats *out)
 
 /* ---- zero-copy sends ------------------------------------------------------------------------ */
 
-/*
- * Zero-copy sends of an ethdev port: whether they are possible, and when sent memory belongs to the
- * user again. No frame is sent to find out, since other hosts may share the network.
- */
+/* No frame is sent to find out what a PMD does, since other hosts may share the network. */
 
 /*
- * A PMD frees sent mbufs when descriptors run short, so the last ones stay until more is sent. The
- * following calls can be used instead. Their support was found in the PMDs' sources (DPDK 22.11);
- * the calls themselves do not report it:
+ * A PMD frees sent mbufs when descriptors run short, so the last ones stay until more is sent. Two
+ * calls are used instead, where the PMDs' sources (DPDK 22.11) show that they work:
  *
  * - rte_eth_tx_descriptor_status() of the descriptor before the tail is that of the newest frame,
  *   and DONE means that all frames before it are done. The NIC writes the status back for frames
@@ -556,10 +547,7 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 	return weft_dma_map(d->port_id, d->zcopy.reach, addr, len, mem, why, why_len);
 }
 
-/*
- * Closing the last queue of a port stops the port. While other queues are open, the NIC still reads
- * the ring of a queue that closes. So the close waits for the queue's frames, at most this time.
- */
+/* While other queues are open, the NIC still reads the ring of a queue that closes. */
 #define DRAIN_MS 20u
 
 void weft_port_zcopy_drain(struct weft_port *p)

@@ -29,10 +29,9 @@ struct rte_eth_txconf;
  * one container). A registration covers one or several neighbouring areas, and an area is unmapped
  * when it has no registration left.
  *
- * A map is removed through a device, and devices come and go. When the port of an area's device is
- * closed, or the device is taken away, the device of another open port takes its place. If there is
- * none, the area is unmapped, though it may still be registered, and is mapped again for the next
- * port.
+ * When the port of an area's device is closed, or the device is taken away, the device of another
+ * open port takes its place. Without one the area is unmapped, though it may still be registered,
+ * and is mapped again for the next port.
  *
  * Any thread may call: the table has a lock of its own.
  */
@@ -41,18 +40,17 @@ struct rte_eth_txconf;
 #define WEFT_DMA_AREAS 64u
 
 struct weft_dma_stats {
-	unsigned int areas; /**< areas registered now */
-	uint64_t bytes;     /**< bytes of these areas */
+	unsigned int areas;
+	uint64_t bytes;
 	uint64_t mapped, unmapped;
-	uint64_t no_room; /**< registrations refused since there were too many areas */
-	uint64_t failed;  /**< registrations that the EAL or the IOMMU refused */
+	uint64_t no_room;
+	uint64_t failed;
 };
 
 /** A port is opened: find out which memory @p dev can reach, by mapping one page for a test. */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev);
 /**
- * The port is stopped, and its device may be freed from now on. May be called several times, also
- * for ports that were not opened.
+ * The port is stopped, and its device may be freed. May be called again, and for unopened ports.
  */
 void weft_dma_close(uint16_t port);
 
@@ -76,10 +74,7 @@ void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf);
 /** Will chains be sent? Only zero copy sends them, and they cost some PMDs their vector path. */
 bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf);
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
-/**
- * Fill the fields of a port whose other flags are set.
- * @return #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG, if they apply
- */
+/** The other flags of @p p are set. @return #WEFT_FRAME_PORT_EXTBUF, #WEFT_FRAME_PORT_REG, or 0 */
 uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,

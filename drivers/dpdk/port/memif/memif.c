@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A memif connection, and sleeping until frames arrive on it. */
 
 #include <assert.h>
 #include <errno.h>
@@ -53,7 +52,6 @@ struct __rte_packed add_ring {
 	uint8_t log2_size;
 };
 
-/* The head of a ring in shared memory. */
 struct ring {
 	uint32_t cookie;
 	_Atomic uint16_t flags;
@@ -86,10 +84,7 @@ static int membarrier(int cmd)
 	return (int)syscall(SYS_membarrier, cmd, 0, 0);
 }
 
-/*
- * Register this process for the barriers of barrier_everywhere(): when the peer's process calls it,
- * the accesses of this process are ordered, too.
- */
+/* A peer's barrier_everywhere() then orders the accesses of this process, too. */
 static void take_part(void)
 {
 	membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
@@ -258,8 +253,7 @@ int weft_memif_ring_fd(const struct weft_memif_ring *r)
 
 /*
  * On a client's ring, the server takes the frames between tail, which it moves, and head. A client
- * returns each slot as soon as it has taken its frame, so head is one round ahead of the frames
- * that it has taken.
+ * returns a slot at once, so head is one round ahead of the frames that it has taken.
  */
 static bool has_frames(const struct weft_memif_ring *r, struct ring *ring)
 {
@@ -303,17 +297,14 @@ void weft_memif_ring_disarm(struct weft_memif_ring *r)
 /* ---- the connection ------------------------------------------------------------------------- */
 
 /*
- * The lifetime of a memif connection.
- *
  * The PMD makes and ends connections in the EAL's interrupt thread, and a start or stop in another
- * thread would race with it. So every start and stop runs in that thread, as an alarm. The PMD does
- * not see its peer leave (see port/memif/relay.h). The thread that polls the port is notified and
- * stops using the rings, and only then has them removed.
+ * thread would race with it. So every start and stop runs in that thread, as an alarm. When the
+ * peer has left, the thread that polls the port stops using the rings, and only then has them
+ * removed.
  *
- * A client's start fails while its server does not run, and a server that is not ready rejects it.
- * A lost connection is not made again by itself. In each case the port is started again, at most
- * every 100 ms. A handshake has no time limit: a server stopped in the middle of one continues
- * later.
+ * A client's start fails while its server does not run, a server that is not ready rejects it, and
+ * a lost connection stays lost. In each case the port is started again, at most every 100 ms. A
+ * handshake has no time limit, since a stopped server may continue later.
  */
 
 #define RETRY_MS 100
@@ -398,7 +389,6 @@ static void run_and_post(void *arg)
 	sem_post(&w->done);
 }
 
-/* Run @p fn in the interrupt thread and wait for it; run it here if no alarm can be set. */
 static void run_and_wait(struct weft_memif *mi, void (*fn)(void *arg))
 {
 	struct wait w = {.mi = mi, .fn = fn};
@@ -461,7 +451,7 @@ bool weft_memif_link_up(struct weft_memif *mi)
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */
 
-/* ns between two checks of a port that has no connection. */
+/* ns */
 #define LOOK_NS 10000000u
 
 static struct weft_memif_ring *ring_of(const struct weft_memif *mi)

@@ -21,7 +21,6 @@
 
 struct weft_memif_relay;
 
-/** The address of a port's control socket, and the port's end of it. */
 struct weft_memif_name {
 	char path[108];
 	bool abstract;
@@ -45,13 +44,10 @@ struct weft_memif {
 	bool armed;        /**< the owner sleeps, and frames wake it */
 };
 
-/* For the port's owner, whose thread polls it, and which has set `started` and all before it. */
+/* For the thread that polls the port; the port's owner has set the members up to `started`. */
 void weft_memif_start(struct weft_memif *mi);
 void weft_memif_stop(struct weft_memif *mi);
-/**
- * Check whether the peer has left or the start has failed; then start the port again, at most every
- * 100 ms. Cheap enough for every few thousand polls.
- */
+/** Start the port again, at most every 100 ms, if the peer has left or the start has failed. */
 void weft_memif_look(struct weft_memif *mi);
 bool weft_memif_link_up(struct weft_memif *mi);
 /** As in frame/frame_port.h. */
@@ -62,10 +58,10 @@ void weft_memif_disarm(struct weft_memif *mi);
 /* ---- sleeping on a ring --------------------------------------------------------------------- */
 
 /*
- * Sleeping on a memif connection. A sender signals the receiver's eventfd after each burst, unless
- * the receiver has set a flag in the ring for polling. DPDK's PMD sets it and has no call to clear
- * it. So the port finds the ring and the eventfd in the messages that pass on the control socket
- * (port/memif/relay.h). It clears the flag while its owner sleeps.
+ * A sender signals the receiver's eventfd after each burst, unless the receiver has set a flag in
+ * the ring for polling. DPDK's PMD sets it and has no call to clear it. So the port finds both in
+ * the messages on the control socket (port/memif/relay.h), and clears the flag while its owner
+ * sleeps.
  *
  * The PMD's sender checks the flag right after it has moved the ring's index, without a barrier in
  * between. The sleeping end requests a barrier on all processors from the kernel (membarrier(2)).
@@ -86,7 +82,6 @@ void weft_memif_ring_free(struct weft_memif_ring *r);
 /** A message has passed, in either direction, with @p num descriptors, which stay the caller's. */
 void weft_memif_ring_message(struct weft_memif_ring *r, const void *data, size_t len,
 			     const int *fds, size_t num);
-/** The connection is over. */
 void weft_memif_ring_forget(struct weft_memif_ring *r);
 /** Wake the owner, whatever the state of the ring is. */
 void weft_memif_ring_poke(struct weft_memif_ring *r);

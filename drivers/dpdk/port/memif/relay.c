@@ -41,9 +41,9 @@ struct link {
 /* A server's listening socket; exists until the process ends. */
 struct listener {
 	struct weft_memif_name name;
-	struct weft_memif_relay *relay; /* the port's relay, while the port is open */
+	struct weft_memif_relay *relay;
 	int real;
-	struct rte_intr_handle *watch; /* interrupt handle of `real` */
+	struct rte_intr_handle *watch;
 	int pmd; /* the PMD's descriptor, which now refers to another socket */
 	/* as link.pmd, of a connection for which there was no memory; -1 = none */
 	int spare;
@@ -51,7 +51,7 @@ struct listener {
 
 struct weft_memif_relay {
 	struct weft_memif_name name;
-	struct listener *listener;    /* of a server; NULL for a client */
+	struct listener *listener;
 	struct link *link;            /* NULL = not connected */
 	struct weft_memif_ring *ring; /* NULL = frames cannot wake the owner */
 	bool started;
@@ -93,8 +93,8 @@ static void close_watched(struct rte_intr_handle *h, void *arg)
 }
 
 /*
- * A descriptor must be removed from the interrupt thread's set before it is closed, or the EAL
- * aborts. From its own callback the removal is deferred.
+ * The EAL aborts if a descriptor in the interrupt thread's set is closed. From its own callback the
+ * removal is deferred.
  */
 static void unwatch_and_close(struct rte_intr_handle **watch, rte_intr_callback_fn fn, void *arg)
 {
@@ -131,7 +131,6 @@ static int int_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &v, &len) ? -1 : v;
 }
 
-/* Is it the listening socket of a server, or a client's connected one, and not the relay's? */
 static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
 {
 	struct sockaddr_un un = {0};
@@ -169,7 +168,6 @@ static int find_socket(const struct weft_memif_name *name, int ours)
 
 /* ---- passing on ----------------------------------------------------------------------------- */
 
-/* Does the message end the connection? */
 static bool is_end(const char *data, size_t len)
 {
 	uint16_t type = 0;
@@ -179,8 +177,8 @@ static bool is_end(const char *data, size_t len)
 }
 
 /*
- * Pass on one message, and inform @p ring of it. @return 1 if there was one, 0 if there is none, or
- * an error: @p from is closed, or the peer has ended the connection.
+ * @return 1: a message was passed on; 0: there is none; or an error: @p from is closed, or the peer
+ *   has ended the connection
  */
 static int pass_on(int from, int to, struct weft_memif_ring *ring, bool to_pmd)
 {
@@ -221,8 +219,8 @@ static void close_peer(struct link *l)
 }
 
 /*
- * A connection that the PMD has not accepted yet stays open until it has. Otherwise the PMD would
- * send HELLO on a closed connection, which it does not survive.
+ * The PMD does not survive sending HELLO on a closed connection. So a connection stays open until
+ * the PMD has accepted it.
  */
 static void link_free(struct link *l)
 {
@@ -292,8 +290,8 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
 /* ---- trust in the peer ---------------------------------------------------------------------- */
 
 /*
- * The PMD trusts the offsets and lengths that its peer writes into the shared memory. So a peer can
- * read and write this process, and must be a process of root or of the same user.
+ * A peer can read and write this process, since the PMD trusts the offsets and lengths that the
+ * peer writes into the shared memory.
  */
 static bool is_trusted(int sock, const struct weft_memif_name *name)
 {
@@ -369,8 +367,8 @@ static int private_dir(char *buf, size_t size)
 }
 
 /*
- * Make a listening socket without a name. With @p ours it has one waiting connection, the relay's
- * own. It gets no other, since its name, in a private folder, is removed at once.
+ * Make a listening socket without a name. With @p ours one connection waits, the relay's own. No
+ * other comes, since the name, in a private folder, is removed at once.
  */
 static int make_listener(int *ours)
 {
@@ -402,7 +400,6 @@ static int make_listener(int *ours)
 	return fd;
 }
 
-/* Replace the socket on which the PMD accepts its clients. */
 static int give_listener(struct listener *ls, int *ours)
 {
 	int fd = make_listener(ours), rc;

@@ -30,11 +30,8 @@
 struct weft_memif_relay;
 
 /**
- * Prepare a port, before its first start. A server's listening socket is taken from the PMD, and
- * belongs to the relay until the process ends: clients that connect while the port is closed are
- * rejected.
- *
- * @param port_id  DPDK port
+ * Prepare a port, before its first start. The relay takes a server's listening socket from the PMD,
+ * and keeps it until the process ends: clients that connect while the port is closed are rejected.
  * @param[out] r   to be freed by weft_memif_relay_close()
  * @return 0, -ENOMEM, or a negative error: the PMD has no such socket, or no descriptors are left
  */
@@ -47,11 +44,10 @@ void weft_memif_relay_close(struct weft_memif_relay *r);
  * @return 0, or a negative error: the port must be stopped
  */
 int weft_memif_relay_started(struct weft_memif_relay *r);
-/** The port was stopped: drop the connection. */
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
 /**
- * The ring on which the port's owner sleeps; NULL = none. The ring is the same, and valid, until
- * weft_memif_relay_close(). Any thread may call this function.
+ * The ring on which the port's owner sleeps, valid until weft_memif_relay_close(), or NULL. Any
+ * thread.
  */
 struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r);
 /** Has one of the ends closed the connection? Any thread. */
