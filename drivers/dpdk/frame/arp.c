@@ -29,7 +29,6 @@ void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed)
 	t->by_ip.seed = seed;
 	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
 		TAILQ_INIT(&t->list[i]);
-	/* The initialisation of a default mutex cannot fail. */
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -88,10 +87,7 @@ static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum w
 	e->used = now;
 }
 
-/*
- * Evicts, if necessary, the entry of @p kind that was unused for longest. Entries of FIXED are not
- * evicted, and those of OURS only WEFT_ARP_BUSY after their last use.
- */
+/* Makes room. Entries of FIXED stay, and entries of OURS for WEFT_ARP_BUSY after their last use. */
 static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64_t now)
 {
 	static const uint32_t max[WEFT_ARP_KINDS] = {
@@ -350,10 +346,7 @@ static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t
 	memcpy(c->mac[1], other, 6);
 }
 
-/*
- * Only the first reply while a request of this host is open is learned. An unrequested or a second
- * reply may be forged.
- */
+/* An unrequested or a second reply may be forged, so only the first reply is learned. */
 static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],
 					uint64_t now, struct weft_arp_conflict *conflict)
 {
@@ -379,10 +372,7 @@ static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, c
 	return WEFT_ARP_LEARNED;
 }
 
-/*
- * Does this MAC reply for addresses of other hosts, too? Of each kind only the WEFT_ARP_LOOKS
- * entries used last are checked, because any host can cause this search.
- */
+/* At most WEFT_ARP_LOOKS entries of a kind are checked: any host can cause this search. */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 {
 	const struct weft_arp_entry *e;
@@ -417,8 +407,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 		return WEFT_ARP_IGNORED;
 	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
 		/*
-		 * A proxy that replies for all addresses replies to our probe, too: such a reply
-		 * has the target 0.0.0.0. The table may have no other entry with the proxy's MAC.
+		 * A proxy that replies for all addresses replies to our probe, too, with the target
+		 * 0.0.0.0. The table may have no other entry with its MAC.
 		 */
 		if ((op == RTE_ARP_OP_REPLY && tip == 0) || answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
@@ -606,10 +596,7 @@ uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip)
 
 void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes)
 {
-	/*
-	 * Another host may have got the slot after the frame came that opened the connection. The
-	 * number is then invalid, and the connection times out.
-	 */
+	/* Another host may have got the slot in the meantime: then the connection times out. */
 	if (has(h, number))
 		h->host[number % WEFT_HOSTS].held += yes ? 1 : -1u;
 }

@@ -75,7 +75,6 @@ struct weft_arp_table {
 	struct weft_table by_ip; /**< seeded: peers choose addresses */
 };
 
-/** One iface's view. */
 struct weft_arp {
 	uint32_t ip; /**< ours, host order */
 	uint8_t mac[6];
@@ -108,18 +107,11 @@ void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64
 		   struct weft_arp_table *shared);
 void weft_arp_fini(struct weft_arp *a);
 
-/** @return true: the MAC is known, and written to @p mac */
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
-/**
- * Build a request if the MAC of @p ip is unknown and a request is due.
- * @return true: @p pkt is to be sent to ff:ff:ff:ff:ff:ff
- */
+/** @return true: send @p pkt, a request for the unknown MAC of @p ip, to ff:ff:ff:ff:ff:ff */
 bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
-/**
- * weft_arp_request() because an unknown sender claims to have @p ip: one of WEFT_ARP_THEIRS
- * entries.
- */
+/** weft_arp_request() for an unknown sender that claims @p ip: one of WEFT_ARP_THEIRS entries */
 bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
 			     struct rte_arp_hdr *pkt);
 
@@ -187,7 +179,6 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 #define WEFT_LANE_PREFIX_LOCAL 16
 #define WEFT_LANE_NEIGH_MAX 8
 
-/** A neighbour whose MAC address is known without ARP. */
 struct weft_lane_neigh {
 	uint32_t ip; /**< IPv4 address; on a lane with IPv6 the number of the host ip6 */
 	uint8_t ip6[16];
@@ -203,10 +194,7 @@ bool weft_lane_is_hosts(uint32_t ip, unsigned int prefix);
 /** Are the first @p prefix bits (0..32) of both the same? */
 bool weft_lane_same_net(uint32_t a, uint32_t b, unsigned int prefix);
 
-/**
- * In 169.254/16 (RFC 3927). Two MACs have the same address with a probability of 1 in 65024; such
- * lanes need ip=.
- */
+/** Two MACs have one link-local address with a probability of 1 in 65024; such lanes need ip=. */
 uint32_t weft_lane_link_local(const uint8_t mac[6]);
 
 /* ---------------------------------------------------------------- IPv6 addresses */
@@ -224,10 +212,7 @@ bool weft_ip6_same_net(const uint8_t a[16], const uint8_t b[16], unsigned int pr
 /** Write the last 64 bits of an address, made from a MAC address (RFC 4291, appendix A). */
 void weft_ip6_from_mac(uint8_t ip[16], const uint8_t mac[6]);
 
-/**
- * @param ip  its group is for solicitations, and shared by addresses with equal last three bytes;
- *   NULL = the group of all nodes
- */
+/** @param ip  gives the group of solicitations; NULL = the group of all nodes */
 void weft_ip6_group(const uint8_t *ip, uint8_t group[16], uint8_t mac[6]);
 
 /* ------------------------------------------------------------------ hosts of an IPv6 lane */
@@ -268,9 +253,7 @@ uint32_t weft_hosts_number(struct weft_hosts *h, const void *ip);
 /** @return the number of @p ip; 0 = @p ip has none */
 uint32_t weft_hosts_find(const struct weft_hosts *h, const void *ip);
 
-/**
- * A connection with the host begins (@p yes) or ends. In between no other host replaces this one.
- */
+/** A connection with the host begins (@p yes) or ends: no other host replaces this one. */
 void weft_hosts_hold(struct weft_hosts *h, uint32_t number, bool yes);
 
 /** @return the address, or NULL: no host has this number now */

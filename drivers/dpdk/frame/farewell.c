@@ -18,8 +18,8 @@
 
 #define TABLE_LEN (WEFT_FAREWELL_SLOTS * sizeof(struct weft_farewell_slot))
 /*
- * When a process ends, the kernel releases its files from the highest descriptor down, and takes
- * long for a packet socket. The pipe has a high number, so that it is closed before such sockets.
+ * When a process ends, the kernel closes its highest descriptor first, and is slow with packet
+ * sockets. So the pipe has a high number.
  */
 #define FD_HIGH 900
 
@@ -35,10 +35,7 @@ static struct {
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
-/*
- * Finds the program near the library, or else where this build is to be installed. A relative path
- * of the library is not used: the working directory may be another user's.
- */
+/* A relative path of the library is not used: the working directory may be another user's. */
 static bool find_helper(char *path, size_t size)
 {
 	static const char *const places[] = {"weft/weft-farewell", "app/weft-farewell",
@@ -70,10 +67,7 @@ static int move_up(int fd, int least)
 	return up;
 }
 
-/*
- * The started process forks the helper and ends at once. So the application never waits for the
- * helper, and gets no signal when it ends.
- */
+/* The started process forks the helper and ends, so that the application gets no signal. */
 static int spawn(const char *path, int table, int sock, int alive)
 {
 	char *const argv[] = {(char *)(uintptr_t) "weft-farewell", NULL}, *const env[] = {NULL};

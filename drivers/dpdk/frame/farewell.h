@@ -23,7 +23,7 @@
 #define WEFT_FAREWELL_SLOTS 4096u
 
 enum weft_farewell_kind {
-	WEFT_FAREWELL_NONE,   /**< a free entry */
+	WEFT_FAREWELL_NONE,
 	WEFT_FAREWELL_PACKET, /**< a frame with its Ethernet header, for a packet socket */
 	WEFT_FAREWELL_UDP,    /**< the payload of a datagram */
 };

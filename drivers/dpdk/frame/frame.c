@@ -47,10 +47,7 @@ static inline uint32_t shift_lane(uint32_t crc)
 	       shift_table[2][(crc >> 16) & 255] ^ shift_table[3][crc >> 24];
 }
 
-/*
- * The CRC instruction takes 3 cycles, but one can start in each cycle. So three independent runs
- * over thirds of a block are joined by the linearity of the CRC.
- */
+/* The CRC instruction takes 3 cycles, but one can start in each cycle: three runs are joined. */
 static uint32_t crc_block(uint32_t crc, const uint8_t *p)
 {
 	uint64_t a = crc, b = 0, c = 0;

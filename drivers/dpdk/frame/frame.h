@@ -60,10 +60,7 @@
 #define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo is invalid */
 #define WEFT_FRAME_PATHS_MAX 16u
 
-/**
- * The first bytes of the lane header, which mean the same in all versions, as does a whole RESET
- * frame: a peer of another version can be answered with RESET.
- */
+/** The lane header's first bytes, and a whole RESET frame, mean the same in all versions. */
 #define WEFT_FRAME_FIXED 26u
 static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same in every version");
 
@@ -145,10 +142,7 @@ static inline uint16_t weft_ip6_sum(const struct rte_ipv6_hdr *ip, const void *d
 
 /* ---------------------------------------------------------------- encapsulation */
 
-/*
- * The bytes in front of a lane header are built once per connection; a send copies and patches
- * them.
- */
+/* The bytes in front of a lane header: built once per connection; a send patches a copy. */
 
 /** The two bits of ECN (RFC 3168) in the IP header's type of service, and values of them. */
 #define WEFT_IP_ECN 0x3u
@@ -167,7 +161,7 @@ struct weft_encap_addr {
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t vlan; /**< 0 = untagged */
 	bool raw_ethertype;
-	uint8_t tos;             /**< DSCP and ECN */
+	uint8_t tos;
 	uint32_t src_ip, dst_ip; /**< host order */
 	uint16_t src_port, dst_port;
 	bool six; /**< IPv6, between src_ip6 and dst_ip6; else IPv4 */

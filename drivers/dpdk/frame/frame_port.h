@@ -51,12 +51,10 @@ struct weft_steering {
 	uint16_t queue, queues;
 	/** the NIC hashes addresses and ports; false: frames to our UDP ports come to this queue */
 	bool hashed;
-	/** first ports of the range whose frames flow rules bring to this queue; 0 = all ports */
+	/** number of ports, the first of the range, that flow rules bring to this queue; 0 = all */
 	uint16_t range_max;
 	const struct weft_rss *rss; /**< the hash; NULL = the driver reports none */
-	/**
-	 * For each queue a ring of frames that another queue's worker enqueues; NULL = one queue
-	 */
+	/** for each queue a ring of frames from another queue's worker; NULL = one queue */
 	struct rte_ring **handed;
 };
 
@@ -65,10 +63,7 @@ struct weft_port_range {
 	uint16_t first, mask;
 };
 
-/**
- * The source ports that the initiator on @p queue uses: an equal share, a power of two, of a
- * quarter of all ports in which no queue listens.
- */
+/** Source ports of an initiator on @p queue: a share of a quarter in which no queue listens. */
 struct weft_port_range weft_port_range(uint16_t base, uint16_t queue, uint16_t queues);
 
 /** @return the queue that listens on @p udp_port, or sends paths from it; -1 = none */
@@ -105,8 +100,8 @@ struct weft_hosts;
 
 /**
  * Memory that the NIC of a port with #WEFT_FRAME_PORT_REG may read. The registration (lane.h) holds
- * one reference, and so does each frame that the NIC may still read, so that it is unmapped only
- * later.
+ * one reference, and so does each frame that the NIC may still read. So memory is never unmapped
+ * while the NIC may read it.
  */
 struct weft_mem_lane {
 	_Atomic uint32_t refs;
@@ -172,8 +167,8 @@ struct weft_frame_port_ops {
 	 */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
-	 * Send, and take ownership of the frames that the port accepts (a prefix of @p pkts).
-	 * Never waits: the port keeps unsent frames below the limits at which a PMD would sleep.
+	 * Takes ownership of the accepted frames, a prefix of @p pkts. Never waits: the port keeps
+	 * unsent frames below the limits at which a PMD would sleep.
 	 */
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
@@ -223,8 +218,8 @@ struct weft_frame_port_ops {
 	 */
 	void (*alone)(struct weft_frame_port *port, uint32_t ip);
 	/**
-	 * Enter, replace or remove a connection's farewell: a frame that leaves after this process.
-	 * NULL = the port has no farewells.
+	 * Enter, replace or remove a connection's farewell, which is sent if this process ends
+	 * first. NULL = the port has no farewells.
 	 * @param slot  the connection's entry, 0 at first; written
 	 * @param len  0 = remove
 	 */
@@ -263,16 +258,13 @@ struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
 	/** look() has an event to report: set by the port, cleared before look() is called */
 	bool event;
-	/**
-	 * ns; a poll is a system call: an owner without connections polls once in this time; 0 =
-	 * always
-	 */
+	/** ns between polls of an owner without connections: a poll is a system call; 0 = none */
 	uint32_t idle_wait;
 	const char *driver; /**< part of lane names in front of the resource's; NULL = "dpdk" */
 	char name[64];      /**< resource name, e.g. "0" */
 	/** hardware identity, e.g. PCI address; vdev name for virtual ports */
 	char device[64];
-	uint32_t flags; /**< WEFT_FRAME_PORT_* */
+	uint32_t flags;
 	uint8_t mac[6];
 	/** hosts of an IPv6 lane, with their numbers; freed with the port. NULL = no IPv6 */
 	struct weft_hosts *hosts;
@@ -296,10 +288,7 @@ struct weft_frame_port {
 	double latency; /**< s in one direction, before it is measured */
 	/** for received and copied frames: data room for headroom + frame_size, or rx_chained */
 	struct rte_mempool *pool;
-	/**
-	 * small mbufs, at least 128 bytes: control frames, headers of zero-copy frames, external
-	 * buffers
-	 */
+	/** small mbufs, from 128 bytes on: control frames, headers, external buffers */
 	struct rte_mempool *hdr_pool;
 	enum weft_lane_link link;
 	/** the port works, but with a deficiency: the end of a sentence; NULL = none */
@@ -322,7 +311,6 @@ static inline const char *weft_frame_port_driver(const struct weft_frame_port *p
 	return port->driver ? port->driver : "dpdk";
 }
 
-/** Write the reason for a missing link, with the remedy; "" with a link, or without a text. */
 static inline void weft_frame_port_link_text(struct weft_frame_port *port, char *buf, size_t size)
 {
 	if (size)
@@ -345,7 +333,6 @@ static inline void weft_in_place_end(struct rte_mbuf *m)
 	m->nb_segs = 1;
 }
 
-/** Copy the second segment behind the first one, and remove it. */
 static inline void weft_in_place_copy(struct rte_mbuf *m)
 {
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len),
@@ -361,14 +348,11 @@ struct weft_frame_pools {
 	const char *name;
 	uint32_t frames; /**< number of frame buffers; 0 = by their size. Out: the number chosen */
 	uint32_t least;
-	bool no_extbuf; /**< no sends from user memory */
-	uint32_t room;  /**< out: data room of a frame buffer, bytes */
+	bool no_extbuf;
+	uint32_t room; /**< out: data room of a frame buffer, bytes */
 };
 
-/**
- * The frame_size of @p port is set. @return 0 or -ENOMEM. The caller calls weft_frame_pools_free(),
- * also after -ENOMEM.
- */
+/** @p port has its frame_size. @return 0 or -ENOMEM; weft_frame_pools_free() follows both. */
 int weft_frame_pools_make(struct weft_frame_port *port, struct weft_frame_pools *conf);
 
 /** Free the pools that exist. If buffers are in use, a later call for any port frees the pool. */

@@ -50,10 +50,7 @@ static enum weft_rx_verdict parse_arp(struct cursor *c, struct weft_frame_view *
 	return WEFT_VERDICT_ARP;
 }
 
-/*
- * ICMP is dropped, except "destination unreachable" that quotes a UDP datagram from a port of ours.
- * Even that packet proves nothing: any host can forge it.
- */
+/* ICMP is dropped unless it quotes a UDP datagram of ours. Any host can forge such a message. */
 static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const struct cursor *c,
 				       struct weft_frame_view *view)
 {

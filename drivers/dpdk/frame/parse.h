@@ -25,9 +25,7 @@
 /** code of UNREACHABLE: a link does not carry a frame of this size */
 #define WEFT_ICMP_TOO_LONG 4u
 
-/**
- * Every value but OK, ARP, ND and ICMP is the reason of a drop. NOT_OURS: maybe another queue's.
- */
+/** Every value but OK, ARP, ND and ICMP is a drop. Another queue may get frames of NOT_OURS. */
 enum weft_rx_verdict {
 	WEFT_VERDICT_OK,
 	WEFT_VERDICT_ARP,        /**< complete ARP for Ethernet/IPv4 */
@@ -93,8 +91,8 @@ static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
 
 /** A neighbour solicitation or advertisement (RFC 4861). Pointers are into the frame. */
 struct weft_nd {
-	bool solicit;       /**< solicitation; else advertisement */
-	bool to_group;      /**< the destination is a group address */
+	bool solicit;
+	bool to_group;
 	const uint8_t *src; /**< source; NULL: it is ::, so the sender tests for a duplicate */
 	const uint8_t *target;
 	const uint8_t *mac; /**< MAC in the message's option, or else the frame's source MAC */
@@ -122,10 +120,7 @@ struct weft_frame_view {
 	const struct rte_ipv6_hdr *ip6; /**< IPv6 header; NULL = none */
 	const struct rte_arp_hdr *arp;  /**< with WEFT_VERDICT_ARP */
 	struct weft_nd nd;              /**< with WEFT_VERDICT_ND */
-	/**
-	 * with WEFT_VERDICT_ICMP: the quoted UDP header; quoted bytes from there on; the datagram's
-	 * target
-	 */
+	/** with WEFT_VERDICT_ICMP: the quoted UDP header, quote_len bytes, and the quoted target */
 	const struct rte_udp_hdr *quote;
 	uint32_t quote_len;       /**< at least 8, the UDP header */
 	uint32_t quote_ip;        /**< host order; 0 without IPv4 */

@@ -50,10 +50,7 @@ static int claim_socket(void)
 
 	if (fd < 0)
 		return -errno;
-	/*
-	 * Descriptors that are passed on connections, which are never accepted, would stay open
-	 * until the socket is closed.
-	 */
+	/* Connections that are never accepted would keep passed descriptors open. */
 	weft_socket_refuse_fds(fd);
 	return fd;
 }
@@ -277,14 +274,10 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
 
 /* A process that queries the owner connects. The connection keeps its place in the backlog. */
 #define QUEUE 4096
-/*
- * Waits of WAIT_NS at most. The kernel may take a second for each packet socket, and frees names
- * last.
- */
+/* The kernel may take a second for each packet socket of the owner, and frees names last. */
 #define ENDING_TRIES 200
 /*
- * The most waits for an owner that is between bind() and listen(), that changes between two checks,
- * or whose process has ended while another one has the descriptor.
+ * An owner may be between bind() and listen(), or may have left the descriptor to another process.
  */
 #define OTHER_TRIES 20
 #define WAIT_NS 50000000
@@ -465,7 +458,7 @@ void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const 
 
 /* ---- the names of a device ------------------------------------------------------------------ */
 
-#define MEMIF_SOCKET "/run/memif.sock" /* the PMD's default */
+#define MEMIF_SOCKET "/run/memif.sock"
 
 unsigned int weft_claim_receive_queues(unsigned int if_index)
 {

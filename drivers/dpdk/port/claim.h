@@ -52,7 +52,7 @@ struct weft_claim_owner {
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
-/** weft_claim() without waiting. -EAGAIN: @p owner has the name, perhaps without a claim to it. */
+/** weft_claim() without waiting. -EAGAIN: @p owner may be ending, or may have no claim. */
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /** @return this process's descriptor of the name, whichever library opened it; -1 = none */
@@ -71,7 +71,6 @@ void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const 
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/** The most queues of one interface that a process claims. */
 #define WEFT_CLAIM_QUEUES 256u
 
 struct weft_device {
@@ -88,10 +87,7 @@ struct weft_device_claim {
 	char what[160];
 };
 
-/**
- * @return the number of queues that receive a kernel interface's frames, at most
- *   WEFT_CLAIM_QUEUES; 1 if it is unknown
- */
+/** @return queues that receive the interface's frames, at most WEFT_CLAIM_QUEUES; 1 if unknown */
 unsigned int weft_claim_receive_queues(unsigned int if_index);
 
 void weft_claim_queue_name(char name[WEFT_CLAIM_NAME], unsigned int if_index, unsigned int queue);

@@ -24,10 +24,7 @@
 #include "port/spread.h"
 #include "port/zcopy.h"
 
-/*
- * Capabilities report the limits of hardware. Virtual ports of DPDK 22.11 report 1518 bytes,
- * whatever they carry, so the device arguments and the source of the PMD decide.
- */
+/* Virtual ports of DPDK 22.11 report 1518 bytes, whatever they carry. So their limits are here. */
 
 /* Bytes of an Ethernet frame of MTU 9000, the default of a memory port. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
@@ -172,8 +169,8 @@ static int kernel_limits(struct weft_port_dev *d)
 }
 
 /*
- * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the
- * mbuf must hold the whole slot. A frame longer than the interface's MTU blocks its slot for ever.
+ * A ring frame (framesz) begins with headers, and the mbuf must hold the whole slot. A frame longer
+ * than the interface's MTU blocks its slot for ever.
  */
 #define PACKET_RX_OVERHEAD 66u
 #define PACKET_TX_OVERHEAD 32u
@@ -208,8 +205,8 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 }
 
 /*
- * Frames are in chunks of at most a page, the mempool's objects, which also contain the object's
- * header, the mbuf, the headrooms of DPDK and of the kernel, and a cache line of padding.
+ * Chunks of at most a page, the mempool's objects, also contain the object's header, the mbuf, the
+ * headrooms of DPDK and of the kernel, and a cache line of padding.
  */
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 
@@ -237,10 +234,10 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 		l->frame_hint = "this port's buffers are a page each, with headers";
 	}
 	l->frame_default = l->frame_max;
-	l->data_room = l->object_max; /* weft_port_pool_room() cuts it to the object */
+	l->data_room = l->object_max; /* weft_port_pool_room() cuts the room to the object */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
-	l->rx_own = true; /* the kernel can write to them, but it can write anywhere */
+	l->rx_own = true; /* the kernel can write to received buffers, but it can write anywhere */
 	l->guess = true;
 	l->latency = 5e-6;
 	return 0;
@@ -484,10 +481,7 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 	return 0;
 }
 
-/*
- * Set the MTU after the queues: some PMDs check the pools of their queues in this call, and before
- * the setup of the queues these are the pools of the port's previous opening.
- */
+/* Set the MTU after the queues: some PMDs check their queues' pools in this call. */
 static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		   size_t why_len)
 {
@@ -578,8 +572,7 @@ static bool find_rx_depth(struct weft_port_dev *d)
 }
 
 /*
- * @return entries of the shortest send ring; 0: the PMD (not Intel's, mlx5, netvsc, hns3) reports
- *   none
+ * @return entries of the shortest send ring; 0: not reported (Intel's PMDs, mlx5, netvsc, hns3 do)
  */
 static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 {
@@ -656,10 +649,7 @@ void weft_port_vlan_remove(struct weft_port *p)
 
 /* ---- IPv6 ----------------------------------------------------------------------------------- */
 
-/*
- * Neighbour discovery uses group addresses. Memory ports have no filter. A port that can't open its
- * filter works with neighbours of the lane option neigh=.
- */
+/* Neighbour discovery uses group addresses. A port that can't open its filter needs neigh=. */
 static void join_groups(struct weft_port *p)
 {
 	struct rte_ether_addr list[2];

@@ -10,15 +10,9 @@
 
 struct weft_port_opts;
 
-/**
- * Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with
- * @p why
- */
+/** Fill @p d->limits. @return 0, or an error with @p why */
 int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
-/**
- * Bytes of a receive buffer, without headroom, for a whole frame, unless no buffer of the NIC is as
- * long.
- */
+/** Bytes of a receive buffer, without headroom, for a whole frame if the NIC's buffers allow. */
 uint32_t weft_port_rx_room(const struct weft_port_dev *d);
 /** Can a frame need more than one buffer of @p room bytes, by the PMDs' calculations? */
 bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
@@ -29,10 +23,7 @@ int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts 
 /** Configure a port that is stopped, with queues and pools. @return 0 or an error with @p why */
 int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			size_t why_len);
-/**
- * Store the rings' real depth in @p d->limits, as far as the PMD or the buffers that it has taken
- * show it. Call it right after the port's start. Without limits.set_mtu it does nothing.
- */
+/** Store the rings' real depth in @p d->limits, as far as it is known, right after the start. */
 void weft_port_find_depth(struct weft_port_dev *d);
 /** Let frames of p->vlan pass. @return 0 or an error with @p why */
 int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len);

@@ -27,8 +27,7 @@
 
 /*
  * DPDK's log lines while the EAL starts. Even a process without ports gets a line for each NIC that
- * a PMD probes and cannot use. Such lines are held back, and printed if the start fails. Only the
- * thread that starts the EAL calls this.
+ * a PMD probes and cannot use. Such lines are held back, and printed if the start fails.
  */
 
 /* Threads of the EAL may hold the stream when it is replaced, so it is never closed. */

@@ -37,8 +37,8 @@ bool weft_eal_is_up(void);
  * @param args      as on a command line: blanks separate, quotes and backslash protect; NULL = none
  * @param[out] note the result, for the log ("EAL started with hugepages"); "" if nothing was done
  * @param[out] why  a sentence on error
- * @return 0; -EINVAL malformed or unknown arguments; -ENOENT no driver of DPDK's for pools of
- *   buffers; or the error of weft_pick(), of weft_memif_dead_remove() or of the EAL
+ * @return 0; -EINVAL malformed or unknown arguments; -ENOMEM; -ENOENT no driver of DPDK's for pools
+ *   of buffers; or the error of weft_pick(), of weft_memif_dead_remove() or of the EAL
  */
 int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
 		   char *why, size_t why_len);

@@ -37,7 +37,7 @@
 #define HDR_PER_FRAME 3    /* small mbufs of a frame with user memory: header, data, CRC */
 #define HDR_ROOM 256       /* bytes */
 #define FRAME_BUFS 4095    /* default number of frame buffers: more have no benefit */
-#define FRAME_BUFS_MIN 255 /* least default number of them beyond those of the rings */
+#define FRAME_BUFS_MIN 255 /* least default number of frame buffers beyond those of the rings */
 #define CACHE 256
 #define MIB (1u << 20)
 
@@ -396,10 +396,7 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 	return rc ? rc : dev_start(d, why, why_len);
 }
 
-/*
- * PMDs refuse RX interrupts at configuration, at queue setup or at start. Then the port is set up
- * again without them.
- */
+/* PMDs refuse RX interrupts at configuration, queue setup or start: the port then has none. */
 static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		  size_t why_len)
 {

@@ -29,10 +29,7 @@
 
 #define ONE_MORE (WEFT_PORT_ENDED + 1)
 
-/*
- * By port number, so that a late callback still finds the word, and the next opening sees which
- * event ended the last one.
- */
+/* By port number: a late callback finds the word, and the next opening sees the last end. */
 static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
 
 /*
@@ -104,7 +101,9 @@ void weft_port_events_off(struct weft_port_dev *d)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(handled_events); i++) {
-		/* After a removal this event must still come: it shows that the number is free. */
+		/*
+		 * RTE_ETH_EVENT_DESTROY must still come after a removal: then the number is free.
+		 */
 		if (handled_events[i] == RTE_ETH_EVENT_DESTROY &&
 		    life_of(d->port_id) & WEFT_PORT_REMOVED)
 			continue;

@@ -20,8 +20,8 @@ void weft_port_events_off(struct weft_port_dev *d);
 /** Request interrupts for link changes and removal, if the port is a NIC that has them. */
 void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
 /**
- * Before the port is opened: reset it if it has requested that.
- * @return 0; -ENODEV: it was removed; or the error of the reset; with @p why
+ * Reset the port if it has requested that. @return 0; -ENODEV: the port was removed; or the error
+ * of the reset; with @p why
  */
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 /** The owner of @p p begins to poll: only changes from the present state are events for it. */
@@ -52,8 +52,8 @@ static inline bool weft_port_halted(struct weft_port *p)
 }
 
 /**
- * Hold the events of a port, and release them. In between the callback of an event does not return,
- * so a port whose end is not reported yet can be used. One thread at a time holds the events.
+ * The callback of an event does not return while a thread holds the port's events, so a port whose
+ * end is not reported yet can be used. One thread at a time holds them.
  */
 void weft_port_events_hold(uint16_t id);
 void weft_port_events_release(uint16_t id);
@@ -64,7 +64,7 @@ bool weft_port_needs_timers(const struct weft_port_dev *d);
  * a warning and no timers. @return the result of rte_eth_dev_start()
  */
 int weft_port_timers_start(struct weft_port_dev *d);
-/** Call it after the port's stop. */
+/** The port was stopped. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
 #endif /* WEFT_PORT_EVENT_H */

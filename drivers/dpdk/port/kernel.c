@@ -25,10 +25,7 @@
 
 /* ---- the other end of a veth ---------------------------------------------------------------- */
 
-/*
- * The veth driver refuses a frame that is longer than the MTU of its other end (ENOBUFS).
- * net_af_packet then keeps the frame at the head of its ring, and no later frame leaves.
- */
+/* A veth refuses a frame that exceeds its other end's MTU. net_af_packet then sends no more. */
 
 #ifndef IFLA_TARGET_NETNSID
 #define IFLA_TARGET_NETNSID IFLA_IF_NETNSID
@@ -202,7 +199,7 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 /* Frames left behind are sent only after a while without sending: send() costs more than a poll. */
 #define KICK_AFTER_US 20
 
-/* Is it bound to the interface and in a fanout group, as the PMD's sockets and no sniffer's? */
+/* The PMD's sockets, and no sniffer's, are bound to the interface and in a fanout group. */
 static bool is_pmd_socket(int fd, unsigned int if_index)
 {
 	struct sockaddr_ll ll = {0};
@@ -422,7 +419,7 @@ void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
 	if (!d->limits.xdp_queues)
 		return;
 	for_each(fd_look, &f);
-	/* If another thread of the application has created one, too, the right one is unknown. */
+	/* If another thread has created an AF_XDP socket, too, the right one is unknown. */
 	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
 }
 

@@ -15,20 +15,14 @@ void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
 uint32_t weft_kernel_mtu(unsigned int if_index);
 /** The MTU of a veth's other end; 0 = it is no veth, or the other end is not visible here. */
 uint32_t weft_veth_peer_mtu(unsigned int if_index);
-/**
- * Receive frames to two group addresses, until the socket is closed. @return it, or a negative
- * error
- */
+/** Receive frames to two groups until the socket is closed. @return the socket, or an error */
 int weft_kernel_join(unsigned int if_index, uint8_t mac[2][6]);
 /** @return the socket of net_af_packet's queue @p k on the interface; -1 = there is none */
 int weft_packet_socket_find(unsigned int if_index, unsigned int k);
 /** @return frames that had no place in the socket's receive ring, since the last call */
 uint32_t weft_packet_socket_lost(int sock);
 void weft_packet_socket_init(struct weft_port *p);
-/**
- * @return how many of the first frames the PMD takes without sleeping; from now on they count as
- *   sent
- */
+/** @return how many frames the PMD takes without sleeping; from now on they count as sent */
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
 /** Send the frames that the kernel has left in the ring, 20 us after the last send() or later. */
 void weft_packet_socket_kick(struct weft_port *p);

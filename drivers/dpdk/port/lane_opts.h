@@ -33,19 +33,18 @@ struct weft_lane_opts {
 	bool six;    /**< the addresses are IPv6: ip6, gw6 and those of neigh */
 	uint8_t ip6[16];
 	uint8_t gw6[16]; /**< 0 = none */
-	/** gateway; needs ip. If it is outside the network of ip, it still is on the link, as in
-	 * clouds that assign /32 */
+	/** gateway; needs ip; on the link even outside the network of ip (clouds assign /32) */
 	uint32_t gw;
 	uint8_t prefix;    /**< prefix length of ip, 1..32, or of ip6, 1..128 */
 	uint8_t paths;     /**< UDP source ports, 1..WEFT_LANE_PATHS_MAX */
 	uint16_t udp_port; /**< UDP destination port of frames to this lane */
 	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */
 	uint16_t vlan;     /**< VLAN id, 1..4094 */
-	uint16_t queues;   /**< queue pairs to set up on the port */
-	uint8_t dscp;      /**< of the frames that connections send, 0..63 */
-	bool no_ecn;       /**< ecn=0: no frame is marked ECN-capable */
-	int8_t encap;      /**< enum weft_encap; -1 = not given */
-	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
+	uint16_t queues;
+	uint8_t dscp; /**< of the frames that connections send, 0..63 */
+	bool no_ecn;  /**< ecn=0: no frame is marked ECN-capable */
+	int8_t encap; /**< enum weft_encap; -1 = not given */
+	int8_t csum;  /**< enum weft_csum_mode; -1 = not given */
 	/* Of a lane over a memif socket: */
 	int8_t role;    /**< enum weft_memif_role; -1 = not given */
 	uint8_t rsize;  /**< log2 of the entries of a ring, 1..14 */

@@ -13,17 +13,14 @@
 struct weft_nic_env {
 	const char *sys; /**< "/sys" */
 	const char *dev; /**< "/dev" */
-	bool hugepages;  /**< the EAL runs on hugepages */
-	bool noiommu;    /**< vfio works without an IOMMU here (enable_unsafe_noiommu_mode) */
+	bool hugepages;
+	bool noiommu; /**< vfio works without an IOMMU here (enable_unsafe_noiommu_mode) */
 };
 
 /** Fill in the folders of this machine, and the state of its EAL, which is up. */
 void weft_nic_env_here(struct weft_nic_env *env);
 
-/**
- * Write a PCI address in the kernel's form, "0000:05:00.0", also if @p text is "05:00.0".
- * @return false: @p text is no PCI address
- */
+/** Write "05:00.0" or "0000:05:00.0" in the kernel's form. @return false: no PCI address */
 bool weft_nic_address(const char *text, char address[16]);
 
 /**
@@ -37,13 +34,10 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 /** Is a NIC bound to a driver for user space (vfio-pci, uio), so that it should be a port? */
 bool weft_nic_is_bound(const struct weft_nic_env *env, const char *address);
 
-/**
- * Does a bus have a network controller that DPDK can use as it is bound now? The EAL need not be
- * up.
- */
+/** Is there a network controller that DPDK can use as it is bound now? The EAL need not be up. */
 bool weft_nic_any(const struct weft_nic_env *env);
 
-/** @param[out] why  the end of a sentence, if other nodes have free hugepages; else "" */
+/** @param[out] why  the end of a sentence, if the node lacks hugepages that another has; else "" */
 void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, size_t why_len);
 
 /**

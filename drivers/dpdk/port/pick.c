@@ -28,7 +28,7 @@ struct candidate {
 	const char *args; /* of --vdev */
 	bool vdev;
 	bool near;
-	bool matches;        /* a pattern of WEFT_PORTS fits its name */
+	bool matches;
 	bool taken;          /* this process takes it, claimed if possible */
 	int word, num_words; /* its position among the EAL's words; num_words 0 = not there */
 };
@@ -337,7 +337,6 @@ static bool pattern_fits(const char *pattern, const struct candidate *c)
 	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
 }
 
-/* Finds devices that match and are not taken. @return their number; @p num_near of them are near */
 static int match_devices(struct picking *g, const char *pattern, int *found, int *num_near)
 {
 	int i, n = 0;

@@ -42,8 +42,8 @@
 #include "port/memif/memif.h"
 
 struct weft_port_limits {
-	uint32_t frame_max;     /**< largest frame (no FCS) that passes */
-	uint32_t frame_default; /**< frame size if the user requests none */
+	uint32_t frame_max; /**< largest frame (no FCS) that passes */
+	uint32_t frame_default;
 	/** the remedy when frame_max is too small; the end of a sentence */
 	const char *frame_hint;
 	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
@@ -58,8 +58,8 @@ struct weft_port_limits {
 	bool copies_tx;  /**< tx copies and frees at once: external buffers come back */
 	bool no_chains;  /**< a frame must be one mbuf */
 	bool no_extbuf;
-	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
-	bool memif;         /**< port/memif/memif.c manages its connection */
+	bool set_mtu; /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool memif;
 	bool kernel_link;   /**< the link state is that of the kernel interface if_index */
 	bool packet_socket; /**< over a packet socket: the PMD's send may sleep */
 	bool no_link;       /**< there is no link that could have a speed */
@@ -78,7 +78,7 @@ struct weft_port_limits {
 enum weft_dma_reach {
 	WEFT_DMA_NONE,
 	WEFT_DMA_EAL,
-	WEFT_DMA_USER, /**< any registered memory */
+	WEFT_DMA_USER,
 };
 
 /** How a PMD reports that the NIC has read the frames that it was given. */
@@ -92,8 +92,8 @@ enum weft_port_tx_done {
 struct weft_port_zcopy {
 	enum weft_port_tx_done done;
 	enum weft_dma_reach reach;
-	bool by_page;     /**< a segment must not cross a page */
-	uint16_t tx_ring; /**< descriptors of a send ring */
+	bool by_page; /**< a segment must not cross a page */
+	uint16_t tx_ring;
 };
 
 struct weft_port;
@@ -124,7 +124,9 @@ struct weft_port_intr {
 	uint64_t begin_tsc, most;
 	/* All sleeps: */
 	uint32_t life; /**< weft_port_life() when frames last arrived */
-	/** > 0: interrupts are trusted; else 1 - trust of them must first arrive with frames */
+	/**
+	 * > 0: interrupts are trusted; else (1 - trust) interrupts must first arrive with frames
+	 */
 	int trust;
 	uint64_t blind; /**< ns: the longest sleep while interrupts are not trusted */
 	uint64_t wakes, empty, missed, late, refused;
@@ -156,9 +158,9 @@ struct weft_port_dev {
 	bool timers; /* port/event.c runs timers of its PMD */
 	bool shared; /* other processes may receive the same frames */
 	bool rx_intr;
-	char no_intr[300]; /* the reason why there are no RX interrupts */
-	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
-	int *claims;       /* port/ports.c: descriptors that hold the names of its devices */
+	char no_intr[300];
+	int *xdp_socks; /* port/kernel.c: one per queue pair, -1 = not found */
+	int *claims;    /* port/ports.c: descriptors that hold the names of its devices */
 	unsigned int num_claims;
 	char claim_note[384];   /* text of `warning` if a name cannot be claimed */
 	_Atomic uint32_t *life; /* port/event.c: counts events; WEFT_PORT_* */
@@ -185,7 +187,9 @@ struct weft_port {
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
 	/* Packet socket: see port/kernel.c. */
-	/* packet socket: frames may wait in the ring for a send(); others: frames since a kick */
+	/*
+	 * packet socket: frames may wait in the ring; other ports: frames were sent since tx_kick()
+	 */
 	bool tail;
 	uint32_t sock_used;  /* bytes charged to the socket */
 	uint32_t sock_limit; /* bytes: largest sock_used */

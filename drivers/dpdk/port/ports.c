@@ -277,10 +277,7 @@ static bool is_open_with(int claim)
 	return false;
 }
 
-/*
- * The port that this process chose when the EAL started. @return another descriptor of the claim;
- * -1: none
- */
+/* @return a second descriptor of this process's claim; -1: none, or a port is open with it */
 static int take_own(const char *name, const struct weft_claim_owner *owner)
 {
 	int fd = owner->pid == getpid() ? weft_claim_find(name) : -1;
@@ -457,8 +454,8 @@ static int64_t overflow_uid(void)
 }
 
 /*
- * In a container, root may have no number, like any other user outside. Then only such a user may
- * be able to write to the folder: the creator of the container has put the socket there.
+ * Root may have no number in a container. Then the socket must be in a folder to which only a user
+ * without a number can write.
  */
 static bool is_from_outside(const char *path, uid_t uid)
 {

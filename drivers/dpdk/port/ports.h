@@ -32,10 +32,7 @@ __attribute__((format(printf, 4, 5))) int weft_port_fail(int rc, char *why, size
 							 const char *fmt, ...);
 void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
 
-/**
- * Protects weft_port_devs, their queues and the pools (port/ethdev.c): contexts of one process may
- * open and close ports in several threads.
- */
+/** Protects weft_port_devs, their queues and pools: several threads may open and close ports. */
 extern pthread_mutex_t weft_port_lock;
 /** by port number; NULL = not open */
 extern struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
@@ -47,8 +44,8 @@ int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len
 /* ------------------------------------------------------------------ a port of weft-switch */
 
 /*
- * A port of weft-switch (doc/switch.md): found by a well-known socket, requested by one call, and
- * kept until the process ends; a forked child has none. drivers/dpdk/memif opens it.
+ * A port of weft-switch (doc/switch.md) is requested once, and kept until the process ends. A
+ * forked child has none.
  */
 
 #define WEFT_SWITCH_RESOURCE "switch"
@@ -69,16 +66,10 @@ struct weft_switch_place {
 	char socket[108], secret[24];
 };
 
-/**
- * @param conf  WEFT_SWITCH: "auto", "off", or a path
- * @return the path of its socket, if that exists or @p conf is a path; NULL: "off", or no switch
- */
+/** @param conf  WEFT_SWITCH: "auto", "off", or a path, which is not checked. @return NULL = none */
 const char *weft_switch_socket(const char *conf);
 
-/**
- * Request a port. A second call of the process uses the port of the first one.
- * @return 0 or a negative error with a sentence
- */
+/** A second call uses the port of the first one. @return 0 or a negative error with a sentence */
 int weft_switch_join(const char *socket, char *why, size_t why_len);
 
 /** @return NULL: this process has no port of a switch */

@@ -43,10 +43,7 @@
 #define BLIND_FIRST 50000u  /* ns */
 #define BLIND_MOST 1000000u /* ns */
 #define LONG 100000000u     /* ns */
-/*
- * A sleep that ran out although a frame had arrived has lost an interrupt. After that MISTRUST + 1
- * interrupts must arrive with frames.
- */
+/* After a lost interrupt MISTRUST + 1 must arrive with frames before interrupts are trusted. */
 #define MISTRUST 8
 
 /* ---- is it to be requested? ----------------------------------------------------------------- */
@@ -88,7 +85,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 		return UINT_MAX;
 	driver[n] = '\0';
 	name = strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver;
-	/* There is one interrupt, which link events use. */
+	/* UIO has one interrupt, which link events use. */
 	if (!strncmp(name, "uio", 3) || !strcmp(name, "igb_uio"))
 		return 1;
 	if (strcmp(name, "vfio-pci") != 0)
@@ -343,8 +340,6 @@ static uint16_t intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return got;
 }
 
-/* Of the operations that follow only close may wait. */
-
 /* ---- operations: hardware ------------------------------------------------------------------- */
 
 static uint16_t port_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
@@ -561,10 +556,7 @@ static void packet_kick(struct weft_frame_port *fp)
 	weft_packet_socket_kick(weft_port_of(fp));
 }
 
-/*
- * The kernel reports the socket readable while a slot of its ring has not been returned. After an
- * rx_burst() without frames there is no such slot.
- */
+/* The socket is readable while a slot of its ring is not returned, so not after an empty poll. */
 static int socket_wait_fd(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
@@ -622,8 +614,8 @@ const struct weft_frame_port_ops weft_port_xdp_ops = {
 /* ---- by pointer ----------------------------------------------------------------------------- */
 
 /*
- * The receiver gets the mbuf itself, and may keep it or write to it. So a frame that the sender
- * keeps (for retransmission), or whose bytes are not in the mbuf's own memory, is copied.
+ * The receiver may keep the mbuf or write to it. So a frame that the sender keeps (for
+ * retransmission), or whose bytes are not in the mbuf's own memory, is copied.
  */
 static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
 {

@@ -13,8 +13,8 @@
 void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
 
 /**
- * @return the number of interrupts that a device has for DPDK; 0: it has none, or they are not
- * visible to this user; UINT_MAX: no PCI device, or its PMD has interrupts of another kind
+ * @return a device's interrupts for DPDK; 0: none, or not visible to this user; UINT_MAX: no PCI
+ *   device, or its PMD has interrupts of another kind
  */
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
@@ -27,6 +27,6 @@ extern const struct weft_port_intr_modes weft_port_intr_modes;
 extern const struct weft_frame_port_ops weft_port_xdp_ops;
 extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops;
-extern const struct weft_frame_port_ops weft_port_ring_ops; /**< net_ring */
+extern const struct weft_frame_port_ops weft_port_ring_ops;
 
 #endif /* WEFT_PORT_RXTX_H */

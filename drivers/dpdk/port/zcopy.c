@@ -224,10 +224,7 @@ static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, cha
 
 /* ---- registrations -------------------------------------------------------------------------- */
 
-/*
- * @param[out] iova  address of each page for NICs; NULL: virtual addresses serve
- * @return 0; -ENOENT: the memory is not the EAL's; -ENOMEM
- */
+/* @param[out] iova  per page; NULL: addresses are IOVAs. @return -ENOENT: not the EAL's memory */
 static int eal_memory(uintptr_t start, uintptr_t end, rte_iova_t **iova, uint8_t *bits)
 {
 	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list((void *)start);
@@ -380,10 +377,7 @@ static void reassign_areas(struct rte_device *gone)
 	}
 }
 
-/*
- * Without an IOMMU a NIC uses physical addresses. Pages of user memory may move, unlike the EAL's
- * hugepages.
- */
+/* Without an IOMMU a NIC uses physical addresses, and only the EAL's hugepages do not move. */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
 {
 	enum weft_dma_reach reach = WEFT_DMA_EAL;
@@ -445,10 +439,7 @@ void weft_dma_query(struct weft_dma_stats *out)
 static const struct {
 	const char *driver;
 	enum weft_port_tx_done how;
-	/*
-	 * NICs that QEMU emulates: behind its IOMMU, QEMU silently drops a frame if a descriptor's
-	 * bytes are in pages that are not contiguous in the guest's memory.
-	 */
+	/* behind QEMU's IOMMU a frame with a descriptor across scattered pages is lost */
 	bool emulated;
 } known[] = {
 	{"net_e1000_em", WEFT_TX_DONE_STATUS, true},

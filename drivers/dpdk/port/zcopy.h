@@ -49,9 +49,7 @@ struct weft_dma_stats {
 
 /** A port is opened: find out which memory @p dev can reach, by mapping one page for a test. */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev);
-/**
- * The port is stopped, and its device may be freed. May be called again, and for unopened ports.
- */
+/** The port is stopped. May be called again, and for ports that were not opened. */
 void weft_dma_close(uint16_t port);
 
 /**
@@ -79,10 +77,7 @@ uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
-/**
- * Before a queue pair closes while the port stays open: with WEFT_TX_DONE_STATUS wait, for up to
- * 20 ms, until the NIC has read its frames.
- */
+/** Before a queue closes: with WEFT_TX_DONE_STATUS wait up to 20 ms for the NIC's reads. */
 void weft_port_zcopy_drain(struct weft_port *p);
 void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 

@@ -251,10 +251,7 @@ int weft_memif_ring_fd(const struct weft_memif_ring *r)
 	return r->epoll;
 }
 
-/*
- * On a client's ring, the server takes the frames between tail, which it moves, and head. A client
- * returns a slot at once, so head is one round ahead of the frames that it has taken.
- */
+/* Servers take frames from tail to head. A client returns slots at once: head is a round ahead. */
 static bool has_frames(const struct weft_memif_ring *r, struct ring *ring)
 {
 	uint16_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -451,7 +448,6 @@ bool weft_memif_link_up(struct weft_memif *mi)
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */
 
-/* ns */
 #define LOOK_NS 10000000u
 
 static struct weft_memif_ring *ring_of(const struct weft_memif *mi)

@@ -59,9 +59,9 @@ void weft_memif_disarm(struct weft_memif *mi);
 
 /*
  * A sender signals the receiver's eventfd after each burst, unless the receiver has set a flag in
- * the ring for polling. DPDK's PMD sets it and has no call to clear it. So the port finds both in
- * the messages on the control socket (port/memif/relay.h), and clears the flag while its owner
- * sleeps.
+ * the ring for polling. DPDK's PMD sets it and has no call to clear it. So the port finds the ring
+ * and the eventfd in the messages on the control socket (port/memif/relay.h), and clears the flag
+ * while its owner sleeps.
  *
  * The PMD's sender checks the flag right after it has moved the ring's index, without a barrier in
  * between. The sleeping end requests a barrier on all processors from the kernel (membarrier(2)).
@@ -83,14 +83,10 @@ void weft_memif_ring_free(struct weft_memif_ring *r);
 void weft_memif_ring_message(struct weft_memif_ring *r, const void *data, size_t len,
 			     const int *fds, size_t num);
 void weft_memif_ring_forget(struct weft_memif_ring *r);
-/** Wake the owner, whatever the state of the ring is. */
 void weft_memif_ring_poke(struct weft_memif_ring *r);
 /** The descriptor to be polled for reading; the same from make() to free(). */
 int weft_memif_ring_fd(const struct weft_memif_ring *r);
-/**
- * @return 0: a frame that arrives makes the descriptor readable; -EBUSY: a frame is there already;
- * -ENOTCONN: the ring is not connected
- */
+/** @return 0: a frame makes the descriptor readable; -EBUSY: one is there; -ENOTCONN: no ring */
 int weft_memif_ring_arm(struct weft_memif_ring *r);
 /** After an arm() that returned 0. */
 void weft_memif_ring_disarm(struct weft_memif_ring *r);

@@ -29,12 +29,12 @@
 #define TYPE_DISCONNECT 8
 #define BACKLOG 64 /* a client's connect() sleeps when the backlog is full */
 
-/* One connection. It may exist for a short time after its port has ended it. */
+/* A connection may exist for a short time after its port has ended it. */
 struct link {
-	struct weft_memif_relay *relay; /* NULL: no port uses it any more */
+	struct weft_memif_relay *relay; /* NULL: no port uses the link any more */
 	int peer;                       /* -1 = closed */
 	int pmd;                        /* the relay's end of the PMD's connection */
-	bool pmd_is_there;              /* server: the PMD has accepted it and has sent HELLO */
+	bool pmd_is_there;              /* server: the PMD has accepted `pmd`, and sent HELLO */
 	struct rte_intr_handle *peer_watch, *pmd_watch;
 };
 
@@ -92,10 +92,7 @@ static void close_watched(struct rte_intr_handle *h, void *arg)
 	close(rte_intr_fd_get(h));
 }
 
-/*
- * The EAL aborts if a descriptor in the interrupt thread's set is closed. From its own callback the
- * removal is deferred.
- */
+/* The EAL aborts if a watched descriptor is closed. Its own callback defers the removal. */
 static void unwatch_and_close(struct rte_intr_handle **watch, rte_intr_callback_fn fn, void *arg)
 {
 	int fd = rte_intr_fd_get(*watch), rc = rte_intr_callback_unregister(*watch, fn, arg);
@@ -176,10 +173,7 @@ static bool is_end(const char *data, size_t len)
 	return type == TYPE_DISCONNECT;
 }
 
-/*
- * @return 1: a message was passed on; 0: there is none; or an error: @p from is closed, or the peer
- *   has ended the connection
- */
+/* @return 1: a message was passed on; 0: none; error: @p from is closed, or the peer disconnects */
 static int pass_on(int from, int to, struct weft_memif_ring *ring, bool to_pmd)
 {
 	char data[MESSAGE_MAX];
@@ -218,10 +212,7 @@ static void close_peer(struct link *l)
 	l->peer = -1;
 }
 
-/*
- * The PMD does not survive sending HELLO on a closed connection. So a connection stays open until
- * the PMD has accepted it.
- */
+/* A connection must be accepted before it is closed: a HELLO on a closed one ends the process. */
 static void link_free(struct link *l)
 {
 	close_peer(l);
@@ -289,10 +280,7 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
 
 /* ---- trust in the peer ---------------------------------------------------------------------- */
 
-/*
- * A peer can read and write this process, since the PMD trusts the offsets and lengths that the
- * peer writes into the shared memory.
- */
+/* A peer can read and write this process: the PMD trusts the offsets that the peer writes. */
 static bool is_trusted(int sock, const struct weft_memif_name *name)
 {
 	/* shared by the interrupt thread and the threads that start ports */
@@ -366,10 +354,7 @@ static int private_dir(char *buf, size_t size)
 	return -errno;
 }
 
-/*
- * Make a listening socket without a name. With @p ours one connection waits, the relay's own. No
- * other comes, since the name, in a private folder, is removed at once.
- */
+/* A listening socket whose name is removed at once. With @p ours, the relay's connection waits. */
 static int make_listener(int *ours)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};

@@ -40,15 +40,12 @@ int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 /** After the port's last stop. NULL is allowed. */
 void weft_memif_relay_close(struct weft_memif_relay *r);
 /**
- * The port was started: replace the socket (client), or accept a client from now on (server).
+ * Replace the socket (client), or accept a client from now on (server), after the port's start.
  * @return 0, or a negative error: the port must be stopped
  */
 int weft_memif_relay_started(struct weft_memif_relay *r);
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
-/**
- * The ring on which the port's owner sleeps, valid until weft_memif_relay_close(), or NULL. Any
- * thread.
- */
+/** The ring on which the owner sleeps, until weft_memif_relay_close(); NULL = none. Any thread. */
 struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r);
 /** Has one of the ends closed the connection? Any thread. */
 bool weft_memif_relay_left(const struct weft_memif_relay *r);
