@@ -429,6 +429,39 @@ static void two_flows_with_jitter_share_a_link(struct sim_case *c)
 	}
 }
 
+/*
+ * A queue of 16 frames, and two flows that fill it. Each counted it as noise, and its losses as
+ * those of the path. They lost 7 to 18 % of their frames.
+ */
+/* @behaviour R13 */
+static void two_flows_do_not_overflow_a_short_queue(struct sim_case *c)
+{
+	const struct net_conf conf = {
+		.senders = 2,
+		.rate = RATE,
+		.host_rate = 10 * SIM_GBIT,
+		.rtt_ns = SIM_MS,
+		.window = 64,
+		.ring = 4096,
+		.path = {.queue_bytes = 25000},
+		.start_ns = 1100 * SIM_MS,
+		.run_ns = 2200 * SIM_MS,
+		.config = "CC=delay",
+	};
+	double dropped = 0, bits = 0;
+	struct net_figures f;
+
+	for (c->seed = 7101; c->seed <= 7104; c->seed++) {
+		f = stage_run(c, &conf);
+		print_message("# seed %llu: %.1f %% of the link, %.2f %% dropped\n",
+			      (unsigned long long)c->seed, f.bits * 100 / RATE, f.dropped * 100);
+		dropped += f.dropped / 4;
+		bits += f.bits / 4;
+	}
+	assert_true(dropped < 0.055);
+	assert_true(bits > 0.7 * RATE);
+}
+
 /* A late frame and a lost one in the same round are no full queue. */
 /* @behaviour R13 */
 static void random_loss_with_jitter_costs_little(struct sim_case *c)
@@ -717,6 +750,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(jitter_is_no_queue),
 	SIM_CASE(two_flows_with_jitter_share_a_link),
+	SIM_CASE(two_flows_do_not_overflow_a_short_queue),
 	SIM_CASE(random_loss_with_jitter_costs_little),
 	SIM_CASE(bursts_of_losses_cost_little),
 	SIM_CASE(beside_cubic_a_long_path_keeps_its_share),

@@ -403,6 +403,58 @@ static void the_meter_keeps_the_highest_rate(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- a queue is no noise */
+
+/* A round of many losses, with one round trip of @p top and a last one without a delay. */
+static void lossy_round(struct path *p, uint32_t rtt, uint32_t top)
+{
+	p->a.rtt = rtt + top;
+	p->a.now++;
+	p->a.acked = 0;
+	p->cc.ops->on_ack(&p->cc, &p->a);
+	lose(p, 100 * FRAME);
+	ack_late(p, rtt, 0, 100 * FRAME);
+}
+
+/* Losses at the delay of a full queue are neither noise nor the losses of the path. */
+/* @behaviour R13 */
+static void a_full_queue_takes_noise_and_allowance_back(void **state)
+{
+	static const struct {
+		uint32_t rtt, full, noise, top, noise_after;
+		bool by;
+	} t[] = {
+		{LONG, 4 * MS, 0, 3 * MS, 0, true},
+		{LONG, 4 * MS, 0, 3 * MS - 1, 0, false},
+		{LONG, 4 * MS, 8 * MS, 11 * MS, 11 * MS / 2, true},
+		{LONG, 4 * MS, 8 * MS, 11 * MS - 1, 8 * MS, false},
+		{LONG, 4 * MS, 1 * MS, 11 * MS, 1 * MS, true},
+		/* The delay of a full queue is not known yet. */
+		{LONG, 0, 8 * MS, 8 * MS, 8 * MS, true},
+		{LONG, 0, 8 * MS, 8 * MS - 1, 8 * MS, false},
+		{LONG, 0, 0, 11 * MS, 0, false},
+		{MS, 4 * MS, 0, 3 * MS, 0, true},
+		{MS - 1, 4 * MS, 0, 3 * MS, 0, false},
+	};
+	struct path p;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		path_open(&p, t[i].rtt, WINDOW);
+		p.cc.delay.full = t[i].full;
+		p.cc.delay.jitter.noise = t[i].noise;
+		p.cc.delay.loss_shift = 5;
+		/* As before the last cut. */
+		p.cc.delay.loss_before = 1 << 13;
+		p.cc.delay.seen_acked = 700 * FRAME;
+		lossy_round(&p, t[i].rtt, t[i].top);
+		assert_int_equal(p.cc.lost_queue, t[i].by ? 100 * FRAME : 0);
+		assert_int_equal(p.cc.lost_random, t[i].by ? 0 : 100 * FRAME);
+		assert_int_equal(p.cc.delay.jitter.noise, t[i].noise_after);
+		assert_int_equal(p.cc.delay.loss_shift, t[i].by ? 6 : 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +470,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_begins_in_a_queue_does_not_count_it),
 		cmocka_unit_test(a_longer_path_is_found_after_ten_seconds),
 		cmocka_unit_test(the_meter_keeps_the_highest_rate),
+		cmocka_unit_test(a_full_queue_takes_noise_and_allowance_back),
 	};
 
 	return cmocka_run_group_tests_name("cc_long", tests, NULL, NULL);
