@@ -12,7 +12,7 @@
 static_assert(sizeof(struct gcm_key_data) <= sizeof(struct weft_cipher_key), "one library's size");
 static_assert(WEFT_CIPHER_NONCE_LEN == IMB_GCM_IV_DATA_LEN, "the nonce of GCM");
 
-/* Without these the library computes AES with tables, slowly, in a time that depends on the key. */
+/* Without these the library uses tables: slow, and in a time that depends on the key. */
 #define NEEDED (IMB_FEATURE_AESNI | IMB_FEATURE_PCLMULQDQ)
 
 struct weft_cipher {

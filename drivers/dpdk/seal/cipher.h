@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file seal/cipher.h
- * AES-128-GCM of frames, by libipsec-mb: for a frame of 64 bytes its calls cost a quarter of
- * libcrypto's. Nothing here allocates but weft_cipher_create().
+ * AES-128-GCM of frames, by libipsec-mb, whose calls cost a quarter of libcrypto's for 64 bytes.
+ * Only weft_cipher_create() allocates.
  */
 #ifndef WEFT_SEAL_CIPHER_H
 #define WEFT_SEAL_CIPHER_H
@@ -17,10 +17,10 @@
 #define WEFT_CIPHER_NONCE_LEN 12u
 #define WEFT_CIPHER_TAG_LEN 16u
 
-/** The functions for this processor. Constant after its creation, so threads may share it. */
+/** The functions for this processor: constant, so threads may share them. */
 struct weft_cipher;
 
-/** An expanded key. Its size depends on the library's major version. */
+/** The size depends on the library's major version. */
 struct weft_cipher_key {
 	uint8_t bytes[WEFT_BUILD_CIPHER_KEY];
 } __attribute__((aligned(64)));
@@ -32,10 +32,7 @@ struct weft_cipher_seg {
 	size_t len;
 };
 
-/**
- * @param why  on error: the reason and the remedy
- * @return NULL: the processor has no AES or PCLMULQDQ instructions, or there is no memory
- */
+/** @return NULL, with the remedy in @p why: no AES or PCLMULQDQ instructions, or no memory */
 struct weft_cipher *weft_cipher_create(char *why, size_t why_len);
 void weft_cipher_destroy(struct weft_cipher *c);
 
@@ -45,22 +42,19 @@ const char *weft_cipher_name(const struct weft_cipher *c);
 void weft_cipher_expand(const struct weft_cipher *c, const uint8_t key[WEFT_CIPHER_KEY_LEN],
 			struct weft_cipher_key *out);
 
-/** Encrypt the segments. The tag covers @p aad and the result. @p aad_len > 0 */
+/** Encrypt. The tag covers @p aad and the result. @p aad_len > 0 */
 void weft_cipher_seal(const struct weft_cipher *c, const struct weft_cipher_key *key,
 		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
 		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
 		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
 
-/**
- * Decrypt the segments and compute the tag that they should have. The caller compares the tag with
- * weft_cipher_tag_equal() before it uses a byte.
- */
+/** Decrypt, and compute the tag. The caller uses no byte before weft_cipher_tag_equal() is true. */
 void weft_cipher_open(const struct weft_cipher *c, const struct weft_cipher_key *key,
 		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
 		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,
 		      uint8_t tag[WEFT_CIPHER_TAG_LEN]);
 
-/** Compute the tag (GMAC) over @p aad and the segments, which are neither encrypted nor changed. */
+/** Compute only the tag (GMAC) over @p aad and the segments. */
 void weft_cipher_auth(const struct weft_cipher *c, const struct weft_cipher_key *key,
 		      const uint8_t nonce[WEFT_CIPHER_NONCE_LEN], const uint8_t *aad,
 		      size_t aad_len, const struct weft_cipher_seg *segs, unsigned int num_segs,

@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------ hashes */
 
-/* libcrypto queues reasons of errors per thread: an application that uses it must not find ours. */
+/* libcrypto queues errors per thread: an application must not find those of Weft. */
 static int failed(void)
 {
 	ERR_clear_error();
@@ -41,7 +41,6 @@ int weft_hmac(const uint8_t *key, size_t key_len, const void *data, size_t len,
 
 /* ------------------------------------------------------------------ HKDF */
 
-/* @p salt and @p info are NULL where the mode has none. */
 static int hkdf(int mode, const void *key, size_t key_len, const void *salt, size_t salt_len,
 		const void *info, size_t info_len, void *out, size_t len)
 {
@@ -53,7 +52,7 @@ static int hkdf(int mode, const void *key, size_t key_len, const void *salt, siz
 
 	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
 	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0);
-	/* The parameters are read only; libcrypto's constructors have no const. */
+	/* libcrypto's constructors have no const, but only read. */
 	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)key,
 						 key_len);
 	if (salt)

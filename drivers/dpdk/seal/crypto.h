@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file seal/crypto.h
- * The primitives of the key exchange, all of them libcrypto's: SHA-256, HMAC, HKDF, X25519, and
- * AES-256-GCM for the payloads of Noise. For set-up only: each call costs about a microsecond, an
- * X25519 some 40. Frames are sealed by seal/seal.h.
- *
- * Calls return 0, or -EIO when libcrypto fails: it is out of memory, or its configuration disables
- * the algorithm.
+ * Primitives of the key exchange, by libcrypto. A call costs about 1 us, an X25519 some 40 us.
+ * Calls return 0, or -EIO when libcrypto fails: it lacks memory, or its configuration disables the
+ * algorithm.
  */
 #ifndef WEFT_SEAL_CRYPTO_H
 #define WEFT_SEAL_CRYPTO_H
@@ -32,24 +29,24 @@ int weft_hkdf_expand(const uint8_t prk[WEFT_HASH_LEN], const void *info, size_t 
 
 int weft_x25519_public(const uint8_t secret[WEFT_X25519_LEN], uint8_t share[WEFT_X25519_LEN]);
 
-/** @return -EBADMSG: @p peer is a point of low order, whose result does not depend on the secret */
+/** @return -EBADMSG: @p peer has low order, so the result does not depend on @p secret */
 int weft_x25519(const uint8_t secret[WEFT_X25519_LEN], const uint8_t peer[WEFT_X25519_LEN],
 		uint8_t shared[WEFT_HASH_LEN]);
 
 /**
- * The cipher AESGCM of Noise: AES-256-GCM with the nonce 0 (4 bytes), @p counter (8 bytes, most
- * significant first). @p out has @p len + WEFT_TAG_LEN bytes.
+ * AESGCM of Noise: AES-256 with the nonce 0 (4 bytes), @p counter (8 bytes, big-endian).
+ * @p out has @p len + WEFT_TAG_LEN bytes.
  */
 int weft_noise_aead_seal(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 			 const uint8_t ad[WEFT_HASH_LEN], const void *data, size_t len,
 			 uint8_t *out);
 
-/** @p len includes the tag. @return -EBADMSG: the tag is wrong, and @p out has no plain text */
+/** @p len includes the tag. @return -EBADMSG: the tag is wrong, and @p out is wiped */
 int weft_noise_aead_open(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 			 const uint8_t ad[WEFT_HASH_LEN], const uint8_t *data, size_t len,
 			 void *out);
 
-/** Compare bytes in a time that does not depend on them. */
+/** The time does not depend on the bytes. */
 bool weft_secret_equal(const void *a, const void *b, size_t len);
 
 #endif /* WEFT_SEAL_CRYPTO_H */

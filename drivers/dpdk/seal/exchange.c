@@ -18,11 +18,11 @@ static_assert(offsetof(struct weft_seal_hello, mac) == 64, "the wire");
 
 #define COOKIE_LEN 8u
 
-/* Types of HELLO and HELLO_ACK in the lane header (core/wire.def). */
+/* Types in the lane header (core/wire.def). */
 #define HELLO 1u
 #define HELLO_ACK 2u
 
-/* A label ends in the version of the key schedule. The text's zero byte is no part of it. */
+/* A label ends in the version of the key schedule. Its zero byte does not count. */
 #define LABEL(text) (text), sizeof(text) - 1
 
 static struct weft_seal_hello *sealed_of(uint8_t *body)
@@ -52,7 +52,6 @@ int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[W
 	return rc;
 }
 
-/* Expand @p prk for @p label and @p hash. */
 static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t label_len,
 		  const uint8_t hash[WEFT_HASH_LEN], uint8_t out[WEFT_HASH_LEN])
 {
@@ -66,9 +65,8 @@ static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t la
 /* ------------------------------------------------------------------ the transcript */
 
 /*
- * Hash of a hello with its version. Cookie, proof and MAC count as zeros, as they may be written
- * later.
- * @param share  false: the sender's share counts as zeros, too, because Noise hashes it itself
+ * Cookie, proof and MAC count as zeros, since they may be written later.
+ * @param share  false: the share counts as zeros, too, because Noise hashes it itself
  */
 static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t len, bool share,
 		      uint8_t hash[WEFT_HASH_LEN])
@@ -85,10 +83,7 @@ static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t le
 	return weft_sha256(text, 2 + len, hash);
 }
 
-/*
- * MAC of a hello. @p answered: the MAC of the HELLO that a HELLO_ACK answers, so that the HELLO_ACK
- * is useless for any other HELLO; NULL for a HELLO.
- */
+/* @param answered  MAC of the HELLO, which binds a HELLO_ACK to it; NULL for a HELLO */
 static int hello_mac(const struct weft_exchange_key *key, uint8_t version, uint8_t type,
 		     const uint8_t *answered, const void *body, size_t len,
 		     uint8_t mac[WEFT_TAG_LEN])
@@ -107,7 +102,7 @@ static int hello_mac(const struct weft_exchange_key *key, uint8_t version, uint8
 	return rc;
 }
 
-/* Derive the results. @p from: the secrets of Noise, or the root key three times. */
+/* @param from  the secrets of Noise, or the root key three times */
 static int derive_secrets(const struct weft_exchange_secrets *from,
 			  const uint8_t hello[WEFT_HASH_LEN], const uint8_t ack[WEFT_HASH_LEN],
 			  struct weft_exchange_secrets *out)
@@ -157,7 +152,7 @@ static void fill(struct weft_seal_hello *h, const struct weft_exchange_key *key,
 	memcpy(h->key_id, key->id, WEFT_KEY_ID_LEN);
 }
 
-/* A hello has the share and the tag of a Noise message without payload in separate fields. */
+/* A hello has the two parts of a Noise message in separate fields. */
 static void spread(struct weft_seal_hello *h, const uint8_t message[WEFT_NOISE_MESSAGE])
 {
 	memcpy(h->share, message, WEFT_X25519_LEN);
@@ -283,7 +278,6 @@ const char *weft_hello_verdict_text(enum weft_hello_verdict verdict)
 
 /* ------------------------------------------------------------------ the responder's HELLO_ACK */
 
-/* Read the initiator's Noise message and write the responder's into @p h. */
 static int answer_noise(const struct weft_exchange_key *key, uint8_t version, const void *hello,
 			size_t len, struct weft_seal_hello *h,
 			const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out)
@@ -372,7 +366,7 @@ enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
 	if (*rc == 0)
 		*rc = derive_secrets(&from, x->hello_hash, ack_hash, out);
 	weft_secret_wipe(&from, sizeof(from));
-	if (*rc == -EBADMSG) { /* the MAC is right, so a member of the job sent the wrong tag */
+	if (*rc == -EBADMSG) { /* the MAC is right, so the sender is a member of the job */
 		*rc = 0;
 		return WEFT_HELLO_MAC;
 	}
@@ -449,7 +443,7 @@ void weft_keyring_fini(struct weft_keyring *r)
 
 /* ------------------------------------------------------------------ Noise */
 
-/* The functions have the names that the specification gives to its operations. */
+/* Functions have the names of the specification. */
 
 static const char protocol[] = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
@@ -457,7 +451,7 @@ static_assert(sizeof(protocol) - 1 == WEFT_HASH_LEN, "the name is the first hash
 
 /* ------------------------------------------------------------------ the symmetric state */
 
-/* HKDF() of the specification is that of RFC 5869 with an empty info. */
+/* The specification's HKDF() is RFC 5869 with an empty info. */
 static int hkdf(const uint8_t chain[WEFT_HASH_LEN], const void *key, size_t len, uint8_t *out,
 		unsigned int num)
 {
@@ -505,10 +499,7 @@ static int mix_key_and_hash(struct weft_noise *s, const uint8_t psk[WEFT_HASH_LE
 	return rc;
 }
 
-/*
- * Each message has one payload, whose key mix_key() has just made: the counter of the nonce is 0
- * each time.
- */
+/* mix_key() makes a new key for each payload, so the nonce's counter is always 0. */
 static int encrypt_and_hash(struct weft_noise *s, const void *payload, size_t len, uint8_t *out)
 {
 	int rc = weft_noise_aead_seal(s->key, 0, s->hash, payload, len, out);
@@ -523,7 +514,7 @@ static int decrypt_and_hash(struct weft_noise *s, const uint8_t *in, size_t len,
 	return rc == 0 ? mix_hash(s, in, len) : rc;
 }
 
-/* With a pre-shared key an ephemeral key is mixed into the chaining key, too. */
+/* With a pre-shared key Noise mixes an ephemeral key into the chaining key, too. */
 static int mix_ephemeral(struct weft_noise *s, const uint8_t share[WEFT_X25519_LEN])
 {
 	int rc = mix_hash(s, share, WEFT_X25519_LEN);
@@ -640,8 +631,8 @@ int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_
 /* ------------------------------------------------------------------ greetings */
 
 /*
- * The messages of base/tcp.h. The request is the first message of Noise. The answer is the second
- * one, and the text, sealed with the responder's key.
+ * The messages of base/tcp.h: the request is the first message of Noise. The answer is the second
+ * message, then the text, sealed with the responder's key.
  */
 
 #define LABEL(text) (text), sizeof(text) - 1
@@ -695,7 +686,7 @@ static int answer(const struct weft_greeting_key *k, const uint8_t request[WEFT_
 	return rc;
 }
 
-/* Makes the request again to continue Noise behind it: no state is kept between the calls. */
+/* Makes the request again, since no state is kept between the calls. */
 static int open_answer(const struct weft_greeting_key *k, const uint8_t *message, size_t len,
 		       void *text)
 {

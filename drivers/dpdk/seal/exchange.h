@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file seal/exchange.h
- * The exchange of keys inside HELLO and HELLO_ACK: 80 bytes behind the body of version 2. Both ends
- * prove that they have the key, and derive one secret for each direction and one for further
- * connections. doc/sealing.md, "The exchange", has the schedule.
+ * Keys are exchanged inside HELLO and HELLO_ACK: 80 bytes behind the body of version 2. Both ends
+ * prove that they have the key. doc/sealing.md, "The exchange", has the schedule.
  *
  *	initiator                        responder
  *	weft_exchange_offer()   HELLO    weft_exchange_check(), weft_exchange_answer()
  *	weft_exchange_finish()  <------  HELLO_ACK
  *
- * The initiator repeats its HELLO unchanged, apart from the cookie; a responder repeats its
- * HELLO_ACK. The responder may trust the peer's HELLO only after a sealed frame has opened: a HELLO
- * can be a replay.
- *
- * Bytes of the peer are validated here and nowhere else.
+ * An end repeats its message unchanged, apart from the cookie. A HELLO can be a replay, so the
+ * responder trusts it only after a sealed frame has opened. Only these calls validate the peer's
+ * bytes.
  */
 #ifndef WEFT_SEAL_EXCHANGE_H
 #define WEFT_SEAL_EXCHANGE_H
@@ -28,59 +25,50 @@
 /* ------------------------------------------------------------------ Noise */
 
 /*
- * Noise_NNpsk0_25519_AESGCM_SHA256, of the Noise Protocol Framework, revision 34. Two messages:
+ * Noise_NNpsk0_25519_AESGCM_SHA256, revision 34 of the specification, in two messages:
  *
  *	initiator -> responder    psk, e
  *	responder -> initiator    e, ee
  *
- * A message is the sender's ephemeral X25519 key, then the sealed payload and its tag. Both ends
- * prove that they have the pre-shared key. An attacker that learns the key later can't decrypt what
- * it has recorded.
+ * A message is the sender's ephemeral X25519 key, the sealed payload and its tag. An attacker that
+ * learns the pre-shared key later can't decrypt what it has recorded.
  *
- * Calls return 0; -EBADMSG for a message that was not made with this key and prologue; or the
- * errors of seal/crypto.h. After an error the state is of no more use.
+ * Calls return 0; -EBADMSG for a message of another key or prologue; or errors of seal/crypto.h.
+ * The state is unusable after an error.
  */
 
-/** Bytes of a message that has no payload. */
+/** Length of a message without a payload. */
 #define WEFT_NOISE_MESSAGE (WEFT_X25519_LEN + WEFT_TAG_LEN)
 
-/** State of one exchange. It holds keys, so the caller ends with weft_secret_wipe(). */
+/** The state holds keys, so the caller ends with weft_secret_wipe(). */
 struct weft_noise {
 	uint8_t chain[WEFT_HASH_LEN]; /**< the specification's ck */
-	uint8_t hash[WEFT_HASH_LEN];  /**< hash of the inputs so far: the specification's h */
-	uint8_t key[WEFT_HASH_LEN];   /**< key of the next payload: the specification's k */
-	uint8_t own[WEFT_X25519_LEN]; /**< our ephemeral secret */
+	uint8_t hash[WEFT_HASH_LEN];  /**< the specification's h */
+	uint8_t key[WEFT_HASH_LEN];   /**< the specification's k, for the next payload */
+	uint8_t own[WEFT_X25519_LEN]; /**< ephemeral secret of this end */
 	uint8_t peer[WEFT_X25519_LEN];
 };
 
-/** @param prologue  at most 512 bytes, which must be the same at both ends */
+/** @param prologue  at most 512 bytes (-EMSGSIZE), the same at both ends */
 int weft_noise_begin(struct weft_noise *s, const uint8_t psk[WEFT_HASH_LEN], const void *prologue,
 		     size_t len);
 
-/**
- * Write the initiator's message.
- * @param secret   32 random bytes, never used before
- * @param message  WEFT_NOISE_MESSAGE + @p len bytes
- */
+/** @p secret: 32 random bytes, never used before. @p message: WEFT_NOISE_MESSAGE + @p len bytes */
 int weft_noise_write_first(struct weft_noise *s, const uint8_t secret[WEFT_X25519_LEN],
 			   const void *payload, size_t len, uint8_t *message);
 
 /** @p payload: @p len - WEFT_NOISE_MESSAGE bytes */
 int weft_noise_read_first(struct weft_noise *s, const uint8_t *message, size_t len, void *payload);
 
-/** Write the responder's message, as weft_noise_write_first(). */
 int weft_noise_write_second(struct weft_noise *s, const uint8_t secret[WEFT_X25519_LEN],
 			    const void *payload, size_t len, uint8_t *message);
 int weft_noise_read_second(struct weft_noise *s, const uint8_t *message, size_t len, void *payload);
 
-/** Derive the keys of both directions, after the second message. */
+/** Derive the keys of both directions. Requires the second message. */
 int weft_noise_split(const struct weft_noise *s, uint8_t initiator[WEFT_HASH_LEN],
 		     uint8_t responder[WEFT_HASH_LEN]);
 
-/**
- * Derive a further secret for @p info, by HKDF from the same chaining key as weft_noise_split(),
- * which has an empty info. @p info_len > 0
- */
+/** A further secret by HKDF. @p info_len > 0: weft_noise_split() has the empty info */
 int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_len,
 		      uint8_t secret[WEFT_HASH_LEN]);
 
@@ -91,24 +79,24 @@ enum weft_seal_mode {
 	WEFT_SEAL_ENCRYPT = 2,
 };
 
-/** Values of `kind` in struct weft_seal_hello. */
+/** `kind` of struct weft_seal_hello. */
 enum weft_exchange_kind {
 	WEFT_EXCHANGE_NOISE = 1, /**< with X25519: forward secrecy */
 	WEFT_EXCHANGE_PSK = 2,   /**< keys from the job key and random bytes of both ends */
-	WEFT_EXCHANGE_NEXT = 3,  /**< as PSK, with another connection's exported secret as key */
+	WEFT_EXCHANGE_NEXT = 3,  /**< as PSK, from the exported secret of another connection */
 };
 
 #define WEFT_EXCHANGE_AES128_GCM 1u
 #define WEFT_KEY_ID_LEN 8u
 
-/** The body of a sealed HELLO or HELLO_ACK: offsets of cookie and exchange, and least length. */
+/** A sealed HELLO or HELLO_ACK: offsets of cookie and exchange, and the least length. */
 #define WEFT_EXCHANGE_COOKIE 64u
 #define WEFT_EXCHANGE_AT 72u
 #define WEFT_EXCHANGE_BODY 152u
 /** A later version may append to the body. */
 #define WEFT_EXCHANGE_BODY_MAX 512u
 
-/** The part of HELLO and HELLO_ACK of sealed connections that follows the cookie. */
+/** Follows the cookie in HELLO and HELLO_ACK of sealed connections. */
 struct weft_seal_hello {
 	uint8_t mode;
 	uint8_t cipher;
@@ -121,7 +109,7 @@ struct weft_seal_hello {
 	uint8_t mac[WEFT_TAG_LEN];
 };
 
-/** The configuration of one end, which must be the same at the other end. */
+/** Configuration of one end, which must be equal at both. */
 struct weft_exchange_conf {
 	uint8_t version; /**< version in the lane header */
 	enum weft_seal_mode mode;
@@ -129,19 +117,19 @@ struct weft_exchange_conf {
 	uint8_t lane;
 };
 
-/** Keys derived from a job key or from an exported secret. */
+/** Derived from a job key or from an exported secret. */
 struct weft_exchange_key {
 	uint8_t root[WEFT_HASH_LEN];
-	uint8_t psk[WEFT_HASH_LEN]; /**< the pre-shared key of Noise */
-	uint8_t mac[WEFT_HASH_LEN]; /**< key of the MAC of HELLO */
+	uint8_t psk[WEFT_HASH_LEN];
+	uint8_t mac[WEFT_HASH_LEN]; /**< key of HELLO's MAC */
 	uint8_t id[WEFT_KEY_ID_LEN];
 };
 
-/** Results of the exchange, the same at both ends. */
+/** Equal at both ends. */
 struct weft_exchange_secrets {
-	uint8_t initiator[WEFT_HASH_LEN]; /**< secret of frames from the initiator */
+	uint8_t initiator[WEFT_HASH_LEN];
 	uint8_t responder[WEFT_HASH_LEN];
-	uint8_t exporter[WEFT_HASH_LEN]; /**< secret for exchanges of kind NEXT */
+	uint8_t exporter[WEFT_HASH_LEN]; /**< for exchanges of kind NEXT */
 };
 
 /** The initiator's state between HELLO and HELLO_ACK. */
@@ -152,7 +140,7 @@ struct weft_exchange {
 	uint8_t hello_mac[WEFT_TAG_LEN];
 };
 
-/** Why a HELLO or HELLO_ACK is refused. Each reason has a counter and a sentence. */
+/** Why a hello is refused. Each reason has a counter. */
 enum weft_hello_verdict {
 	WEFT_HELLO_OK,
 	WEFT_HELLO_PLAIN,  /**< the peer does not seal */
@@ -171,8 +159,7 @@ int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[W
 
 /**
  * Append struct weft_seal_hello to a HELLO.
- * @param body    the caller has set the first 72 bytes, and the call writes the last 80. The
- *                cookie may be written later
+ * @param body    the caller has set the first 72 bytes; the cookie may change later
  * @param random  32 bytes, never used before
  * @return 0 or -EIO
  */
@@ -180,26 +167,20 @@ int weft_exchange_offer(struct weft_exchange *x, const struct weft_exchange_key 
 			const struct weft_exchange_conf *conf, uint8_t body[WEFT_EXCHANGE_BODY],
 			const uint8_t random[WEFT_X25519_LEN]);
 
-/**
- * The key id of a hello, by which the responder finds the key of WEFT_EXCHANGE_NEXT.
- * @return NULL: the hello is not sealed
- */
+/** @return the id by which the responder finds the key of kind NEXT; NULL: @p body is not sealed */
 const uint8_t *weft_exchange_key_id(const void *body, size_t len);
 
-/** @return true: the hello is sealed and of kind NEXT, and *@p lane is its lane's number */
+/** @return true: the hello is of kind NEXT, and *@p lane is the number of its lane */
 bool weft_exchange_is_next(const void *body, size_t len, uint8_t *lane);
 
-/**
- * Validate a HELLO at the cost of one HMAC. The format and the key id are checked first, then the
- * MAC, then mode, kind and lane. An honest peer may have configured the last three otherwise.
- */
+/** Costs one HMAC. Mode, kind and lane are checked last: an honest peer may have other ones. */
 enum weft_hello_verdict weft_exchange_check(const struct weft_exchange_key *key,
 					    const struct weft_exchange_conf *conf, const void *body,
 					    size_t len);
 
 /**
- * Append struct weft_seal_hello to the HELLO_ACK for a HELLO that weft_exchange_check() has
- * accepted, and derive the secrets.
+ * Write the HELLO_ACK's struct weft_seal_hello, and derive the secrets. weft_exchange_check() must
+ * have accepted the HELLO.
  * @param ack  as the body of weft_exchange_offer()
  * @return 0; -EBADMSG: kind NOISE with a wrong tag or share, from a member of the job; -EIO
  */
@@ -208,8 +189,8 @@ int weft_exchange_answer(const struct weft_exchange_key *key, const struct weft_
 			 const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out);
 
 /**
- * Validate the HELLO_ACK and derive the secrets. A HELLO_ACK is valid only for the HELLO of @p x: a
- * replayed one gives WEFT_HELLO_MAC. After a refused HELLO_ACK a valid one may follow.
+ * Validate the HELLO_ACK and derive the secrets. The replayed HELLO_ACK of another HELLO gives
+ * WEFT_HELLO_MAC. After a refused HELLO_ACK a valid one may follow.
  * @param[out] rc  with WEFT_HELLO_OK: 0, or -EIO if there are no secrets
  */
 enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
@@ -217,28 +198,24 @@ enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
 					     size_t len, struct weft_exchange_secrets *out,
 					     int *rc);
 
-/** @return a sentence with reason and remedy, for this end's log */
+/** @return reason and remedy, for this end's log */
 const char *weft_hello_verdict_text(enum weft_hello_verdict verdict);
 
 /* ------------------------------------------------------------------ keyring */
 
-/*
- * Keys of WEFT_EXCHANGE_NEXT with which peers may connect, by the key id in their hello. Each key
- * belongs to an endpoint, which frees it.
- */
+/* Keys of kind NEXT, by key id. A key belongs to its endpoint, which frees it. */
 
-/** All zero = empty. Key ids are hashes of secrets, so no seed is necessary. */
+/** Zero-initialised. Ids are hashes of secrets, so the table needs no seed. */
 struct weft_keyring {
 	struct weft_table by_id;
 };
 
 /** @return 0, also if the ring has a key with this id; -ENOMEM */
 int weft_keyring_add(struct weft_keyring *r, const struct weft_exchange_key *key);
-/** @return NULL: no key has this id */
 const struct weft_exchange_key *weft_keyring_find(const struct weft_keyring *r,
 						  const uint8_t id[WEFT_KEY_ID_LEN]);
 void weft_keyring_remove(struct weft_keyring *r, const struct weft_exchange_key *key);
-/** Free the table, but not the keys. */
+/** Does not free the keys. */
 void weft_keyring_fini(struct weft_keyring *r);
 
 #endif /* WEFT_SEAL_EXCHANGE_H */

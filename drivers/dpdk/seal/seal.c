@@ -21,17 +21,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "nonces; the cipher is 
 struct sender {
 	struct weft_cipher_key key;
 	uint8_t salt[SALT_LEN];
-	uint8_t secret[WEFT_HASH_LEN]; /* from which the next key is derived */
+	uint8_t secret[WEFT_HASH_LEN]; /* source of the next key */
 	bool phase;
 	bool confirmed;
-	uint64_t frames; /* frames sealed with this key, on all slots */
+	uint64_t frames; /* on all slots */
 	uint64_t since;
 };
 
 struct receiver {
 	struct weft_cipher_key key;
 	struct weft_frame_key now, last, next;
-	uint8_t secret[WEFT_HASH_LEN]; /* from which the key after `next` is derived */
+	uint8_t secret[WEFT_HASH_LEN]; /* source of the key after `next` */
 	bool phase;
 	bool has_last, has_next;
 	uint64_t last_until;
@@ -44,7 +44,7 @@ struct weft_sealed {
 	struct weft_sealed_conf conf;
 	uint8_t exporter[WEFT_HASH_LEN];
 	uint64_t keep_ns;
-	/* The number of the next frame of each slot; conf.slots is the index of GONE. */
+	/* The next frame's number, for each slot. GONE has the index conf.slots. */
 	uint64_t counters[WEFT_SEALED_SLOTS_MAX + 1];
 	struct weft_replay windows[];
 };
@@ -82,13 +82,12 @@ static int sender_next(struct sender *tx, const struct weft_cipher *c, uint64_t 
 	return 0;
 }
 
-/* Derives the next key in advance: a forged frame must not cost a derivation. */
+/* A forged frame must not cost a derivation, so the next key is derived in advance. */
 static void receiver_prepare(struct receiver *rx)
 {
 	rx->has_next = weft_frame_key_next(rx->secret, &rx->next) == 0;
 }
 
-/* A frame sealed with the next key was valid, so that key becomes the present one. */
 static void receiver_next(struct receiver *rx, const struct weft_cipher *c, uint64_t until)
 {
 	rx->last = rx->now;
@@ -207,7 +206,7 @@ void weft_sealed_destroy(struct weft_sealed *s)
 
 /* ------------------------------------------------------------------ numbers */
 
-/* @return index in counters[] and windows[]; -1: the connection does not have this slot */
+/* @return -1: the connection lacks this slot */
 static int slot_index(const struct weft_sealed *s, unsigned int slot)
 {
 	if (slot < s->conf.slots)
@@ -216,8 +215,8 @@ static int slot_index(const struct weft_sealed *s, unsigned int slot)
 }
 
 /*
- * The cipher loads the nonce and the four bytes behind it at once. The load waits if these bytes
- * come from several stores, but not if one store has written all of them.
+ * The cipher loads 16 bytes at once. The load would wait for several smaller stores, so one store
+ * writes all.
  */
 struct nonce {
 	_Alignas(16) uint8_t bytes[16];
@@ -321,9 +320,9 @@ static bool in_place(const struct weft_sealed_op *op)
 }
 
 /*
- * Opens a frame with the other key phase: an overtaken frame of the last key, or the first frame of
- * the next key. Decryption in place with the wrong key changes the body. The cipher adds a key
- * stream, so a second decryption with that key restores the body.
+ * The frame is an overtaken one of the last key, or the first of the next key. Decryption in place
+ * with the wrong key changes the body, but the key stream is added: a second decryption restores
+ * it.
  */
 static bool opens_other(const struct weft_cipher *c, const struct weft_sealed_op *op, uint64_t now)
 {
@@ -398,7 +397,7 @@ static uint64_t *word_of(struct weft_replay *r, uint64_t number)
 	return &r->seen[number / 64 % (WEFT_REPLAY_NUMBERS / 64)];
 }
 
-/* Enters numbers from r->end to @p end - 1: clears the bits, which the leaving numbers had. */
+/* Enters the numbers up to @p end - 1, and clears their bits, which older numbers have set. */
 static void advance(struct weft_replay *r, uint64_t end)
 {
 	uint64_t mask;
@@ -422,7 +421,7 @@ enum weft_replay_verdict weft_replay_enter(struct weft_replay *r, uint64_t numbe
 {
 	uint64_t bit = 1ull << number % 64;
 
-	if (number == r->end && number % 64 != 0) /* only the bit that is set below is reused */
+	if (number == r->end && number % 64 != 0) /* only the bit set below is reused */
 		r->end++;
 	else if (number >= r->end)
 		advance(r, number + 1);
