@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------ small parts */
 
-/* CRC of the whole address, with the field itself taken as 0. */
+/* The field itself counts as 0. */
 static uint32_t address_crc(const uint8_t *p, size_t n)
 {
 	return weft_crc32c_of(p, n, offsetof(struct weft_wire_address, crc));
@@ -25,7 +25,7 @@ static uint32_t clamp32(size_t v)
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-/* FNV-1a: device identities only need to be distinguished. */
+/* FNV-1a, because device identities only need to be distinguished. */
 static uint64_t hash_string(const char *s)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
@@ -202,7 +202,7 @@ static int bad_address(char *why, size_t why_len, const char *text)
 	return -EINVAL;
 }
 
-/* @return false: a cost figure is outside the range that the wire permits */
+/* @return false: a figure is outside the range of the wire */
 static bool get_figures(struct weft_address_iface *a, const struct weft_wire_iface *w)
 {
 	a->bandwidth = weft_get_single(w->bandwidth);
@@ -265,7 +265,7 @@ static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t
 	return 0; /* a later minor version may have appended bytes */
 }
 
-/* The first 16 bytes have the same layout in every version. Nothing else of @p head is read. */
+/* The first 16 bytes have the same layout in every version. */
 static int other_version(const struct weft_wire_address *head, char *why, size_t why_len)
 {
 	if (why)
@@ -429,7 +429,7 @@ int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *
 	*b = (struct weft_boot){0};
 	if (!weft_boot_is(buf, length))
 		return bad_boot(why, why_len, "this is no boot address");
-	/* Magic and major version are at the same place in every version. */
+	/* Magic and major version have the same place in every version. */
 	if (length < offsetof(struct weft_wire_boot_address, iface))
 		return bad_boot(why, why_len,
 				"the boot address is truncated: pass all bytes of "

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/address.h
- * Addresses of workers. A worker address has the data by which a peer chooses lanes and reaches
- * them. A boot address is enough to reach the worker, which sends the whole address then.
- * doc/wire.md has the bytes, core/wire.h the structures.
+ * By a worker address a peer chooses lanes and reaches them. A boot address is enough to reach the
+ * worker, which then sends the whole address. doc/wire.md has the bytes.
  */
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
@@ -15,19 +14,18 @@
 /* ------------------------------------------------------------------ worker addresses */
 
 #define WEFT_ADDRESS_MAX_IFACES 16
-#define WEFT_ADDRESS_MAX 4096 /**< bytes: more than weft_address_pack() ever writes */
+#define WEFT_ADDRESS_MAX 4096 /**< bytes: above any result of weft_address_pack() */
 
-/** One interface of a worker, as its peers see it. */
 struct weft_address_iface {
-	uint8_t index; /**< number of the iface at its worker */
+	uint8_t index;
 	char driver[16];
-	/** hash of the name of the card or port; equal at one worker = same hardware */
+	/** hash of the card's or port's name; equal at one worker = same hardware */
 	uint64_t device;
 	uint32_t features; /**< WEFT_LANE_F_*, low 32 bits */
 	float bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	uint32_t max_short, max_bcopy, max_zcopy;
-	uint8_t ep_addr_len; /**< bytes of a lane ep's address; 0 without WEFT_LANE_F_TO_EP */
-	/** number of the iface's domain in its context, for remote keys; or WEFT_NO_DOMAIN */
+	uint8_t ep_addr_len; /**< of a lane ep; 0 without WEFT_LANE_F_TO_EP */
+	/** of the iface in its context, for remote keys; or WEFT_NO_DOMAIN */
 	uint8_t domain;
 	uint8_t addr_len;
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
@@ -37,14 +35,14 @@ struct weft_address {
 	uint64_t worker_id;
 	uint64_t features; /**< WEFT_FEATURE_* of the context */
 	uint64_t secret;   /**< a peer must present it to connect to the worker */
-	uint64_t host_id;  /**< of the running system, from its boot id; 0 = not known */
+	uint64_t host_id;  /**< from the boot id of the running system; 0 = not known */
 	uint8_t major, minor;
 	char name[64];
 	unsigned int num_ifaces;
 	struct weft_address_iface ifaces[WEFT_ADDRESS_MAX_IFACES];
 };
 
-/** Can peers connect to an iface with these features by its address alone, and send wire-up? */
+/** Can peers connect to such an iface by its address alone, and send wire-up? */
 static inline bool weft_address_bootable(uint64_t features)
 {
 	return (features & WEFT_LANE_F_TO_IFACE) && (features & WEFT_LANE_F_SHORT);
@@ -53,41 +51,39 @@ static inline bool weft_address_bootable(uint64_t features)
 /** Do interfaces of @p driver reach those of the driver called @p name? */
 bool weft_address_is_of(const struct weft_lane_driver *driver, const char *name);
 
-/** Fill @p a with number, attributes and address of an open iface. */
 void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 			     struct weft_lane_iface *iface);
 
 struct weft_worker;
 
-/** Fill @p a from a worker of this process, with all its ifaces but the loopback. */
+/** @p a gets all ifaces but the loopback. */
 void weft_address_of_worker(const struct weft_worker *w, struct weft_address *a);
 
 size_t weft_address_size(const struct weft_address *a);
 
-/** Pack into @p buf of at least weft_address_size() bytes. @return bytes written */
+/** @param buf  weft_address_size() bytes. @return bytes written */
 size_t weft_address_pack(const struct weft_address *a, void *buf);
 
 /**
- * A keyed hash of the worker's secret, and of number, driver and network address of each interface.
- * With one key it is equal for all addresses that a worker packs. It differs if an interface is
- * added, left out or replaced.
+ * A hash of the worker's secret, and of number, driver and network address of each interface. With
+ * one key all addresses that a worker packs have the same hash, unless an interface is added, left
+ * out or replaced.
  */
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
 
 /**
- * weft_address_identity() with the worker's id and secret as the key. A boot address contains the
- * digest: the peer checks by it the whole address that it gets later.
+ * weft_address_identity() with the worker's id and secret as the key. A peer with a boot address
+ * checks the whole address by the digest.
  */
 uint64_t weft_address_digest(const struct weft_address *a);
 
-/** The number, never 0, that identifies interface @p index of this worker on the wire. */
+/** @return identifies interface @p index of this worker on the wire; never 0 */
 uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 
-/** Put the checksum into an address whose bytes were changed (tests, fuzzers). */
+/** Write the checksum, after bytes were changed (tests, fuzzers). */
 void weft_address_seal(void *address, size_t length);
 
 /**
- * Unpack a worker address. Every length is checked before it is used.
  * @param why  gets a sentence on error; may be NULL
  * @return 0, -EINVAL (truncated, damaged, contradictory), -EPROTONOSUPPORT (another major version)
  */
@@ -96,31 +92,23 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 /* ------------------------------------------------------------------ boot addresses */
 
-/*
- * Boot addresses: enough to reach a worker, in at most 56 bytes. The worker sends its whole address
- * on request (wireup/wireup.c). doc/wire.md has the bytes, core/wire.h the structure.
- */
+/* At most 56 bytes. The worker sends its whole address on request (wireup/wireup.c). */
 
 struct weft_boot {
 	uint64_t worker_id, secret;
 	uint64_t digest; /**< weft_address_digest() of the whole address */
-	uint32_t host;   /**< low 32 bits of weft_address.host_id; 0 = not known */
+	uint32_t host;   /**< low half of weft_address.host_id; 0 = not known */
 	uint8_t major;
-	uint8_t kind;      /**< enum weft_lane_boot_kind of `iface`; NONE = no network interface */
-	uint8_t index;     /**< number of the network interface at its worker */
+	uint8_t kind; /**< enum weft_lane_boot_kind of `iface`; NONE = no network interface */
+	uint8_t index;
 	uint8_t host_lane; /**< 1 + number of the worker's interface inside the host; 0 = none */
 	struct weft_lane_boot iface;
 };
 
-/** Do the first bytes identify a boot address? */
 bool weft_boot_is(const void *buf, size_t length);
 /** @param buf  WEFT_BOOT_ADDRESS_MAX bytes. @return bytes written */
 size_t weft_boot_pack(const struct weft_boot *b, void *buf);
-/**
- * Unpack a boot address. Magic, version, length and checksum are checked before other fields.
- * @param why  gets a sentence on error; may be NULL
- * @return 0, -EINVAL (truncated, damaged), -EPROTONOSUPPORT (another major version)
- */
+/** Parameters and errors as of weft_address_unpack(). */
 int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *why,
 		     size_t why_len);
 

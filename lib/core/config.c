@@ -16,13 +16,13 @@
 
 #define SYSTEM_FILE "/etc/weft.conf"
 
-/* Bytes: values of settings that have no variable. */
+/* Bytes; no variable sets them. */
 #define MIN_CHUNK 4096
 #define RNDV_MIN_PIECE 16384
 
 extern char **environ;
 
-/* Environment variables of the project's scripts and tests, which the library does not read. */
+/* Variables of scripts and tests, which the library does not read. */
 static const char script_variables[] =
 	"WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES WEFT_NO_HUGE_MB WEFT_TEST_NO_HUGE";
 
@@ -42,7 +42,7 @@ const struct weft_option *weft_option_find(const char *name)
 
 #define WORD_MAX 40
 
-/* Levenshtein distance, without regard to case. A word above WORD_MAX has the distance WORD_MAX. */
+/* Levenshtein distance without regard to case; at most WORD_MAX. */
 static unsigned int distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned int row[WORD_MAX + 1], i, j, diag, up;
@@ -110,7 +110,6 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 
 /* ------------------------------------------------------------------ life */
 
-/* Set the fields that follow from others. */
 static void derive(struct weft_conf *conf)
 {
 	conf->lane.raw_ethertype = conf->encap == 1;
@@ -170,11 +169,10 @@ static int config_alloc(struct weft_config **out)
 
 /* ------------------------------------------------------------------ one setting */
 
-/* The place in a file, or the environment, that has a setting. */
 struct place {
 	const struct weft_config_sources *from;
-	char text[320]; /* "FILE:LINE: ", the beginning of messages; "" = the environment */
-	bool of_root;   /* root owns the file; false for the environment */
+	char text[320]; /* beginning of messages; "" = the environment */
+	bool of_root;   /* false for the environment */
 };
 
 #define warn_at(place, fmt, ...) \
@@ -189,13 +187,12 @@ static bool is_script_variable(const char *name, size_t len)
 }
 
 /*
- * A program with set-user-id, set-group-id or file capabilities acts with rights that its user does
- * not have, and the user sets the environment. A guarded variable would let the user write files or
- * load a module with these rights.
+ * The user of a program with set-user-id, set-group-id or file capabilities sets its environment. A
+ * guarded variable would let this user write files or load a module with the program's rights.
  */
 static bool is_refused(const struct weft_option *opt, const struct place *place)
 {
-	/* Each variable has a limit of its own, so that each ignored variable is reported. */
+	/* One for each variable, so that each ignored one is reported. */
 	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
 
 	if (!opt->guarded || !place->from->secure || place->of_root)
@@ -207,7 +204,6 @@ static bool is_refused(const struct weft_option *opt, const struct place *place)
 	return true;
 }
 
-/* Is @p name, without WEFT_, a removed variable? The first use in a process is reported. */
 static bool is_removed(const char *name, const char *place)
 {
 	static atomic_bool reported[WEFT_REMOVED_MAX];
@@ -217,7 +213,7 @@ static bool is_removed(const char *name, const char *place)
 		r++;
 	if (r == end)
 		return false;
-	/* Relaxed: the flag guards only the message. */
+	/* The first use in a process is reported. Relaxed: the flag guards only the message. */
 	if (!atomic_exchange_explicit(&reported[r - weft_removed], true, memory_order_relaxed))
 		weft_warn("%sWEFT_%s has no effect since Weft %s: %s Remove the setting; a later "
 			  "release will not accept it",
@@ -235,10 +231,7 @@ static void warn_unknown(const struct place *place, const char *name)
 		warn_at(place, "unknown variable %.64s is ignored", name);
 }
 
-/*
- * The option of a variable. @return NULL: the caller ignores the variable. A warning reports this,
- * except for variables of scripts, and for further uses of a removed variable.
- */
+/* @return NULL: ignored; a warning reports other than scripts' and repeated removed variables */
 static const struct weft_option *variable(const char *name, const struct place *place)
 {
 	const struct weft_option *opt = NULL;
@@ -271,7 +264,6 @@ static int set_from(struct weft_config *config, const struct weft_option *opt, c
 
 /* ------------------------------------------------------------------ the environment */
 
-/* Apply one "WEFT_NAME=value" of the environment. */
 static int read_variable(struct weft_config *config, const char *var,
 			 const struct weft_config_sources *from)
 {
@@ -312,7 +304,7 @@ static int read_environment(struct weft_config *config, const struct weft_config
 
 /* ------------------------------------------------------------------ files */
 
-/* The last line of a file that sets an option; line 0 = no line sets it. */
+/* The last line of a file that sets an option; line 0 = none. */
 struct setting {
 	const char *value;
 	unsigned int line;
@@ -345,7 +337,7 @@ static int read_line(const struct weft_config_line *line, const struct place *pl
 	return 0;
 }
 
-/* All lines are checked. A value is parsed unless a source of higher precedence sets its option. */
+/* A value is parsed unless a source of higher precedence sets its option. */
 static int read_lines(struct weft_config *config, enum weft_config_source source,
 		      struct weft_config_file *file, const struct weft_config_sources *from)
 {
@@ -381,7 +373,7 @@ static int file_failed(const struct weft_config_sources *from, enum weft_config_
 			   path, rc == -ENOENT ? "there is no such file" : why);
 		return -EINVAL;
 	}
-	/* The program did not choose this file, so it continues without the file. */
+	/* The program did not choose this file. */
 	if (rc != -ENOENT)
 		weft_log_limited(from->limit, WEFT_LOG_WARN,
 				 "the configuration file %.300s is ignored: %s", path, why);
@@ -406,7 +398,6 @@ static int read_file(struct weft_config *config, enum weft_config_source source,
 	return rc;
 }
 
-/* Read the files, from the highest precedence to the lowest. */
 static int read_files(struct weft_config *config, const struct weft_config_sources *from)
 {
 	const char *const paths[] = {
@@ -464,7 +455,7 @@ int weft_config_read(struct weft_config **out)
 	return out ? weft_config_read_from(&from, out) : -EINVAL;
 }
 
-/* Copy or clear all texts, even after an error, so that no text is shared with the source. */
+/* Also after an error, so that no text is shared with the source. */
 static int copy_texts(struct weft_config *config)
 {
 	unsigned int i;
@@ -514,7 +505,7 @@ static const char *without_prefix(const char *name)
 	return strncasecmp(name, "WEFT_", 5) == 0 ? name + 5 : name;
 }
 
-/* The option of a variable; NULL, without a message, also for a key of profiles. */
+/* @return NULL also for a key of profiles, without a message */
 static const struct weft_option *find_variable(const char *name)
 {
 	const struct weft_option *opt = weft_option_find(name);
@@ -601,7 +592,6 @@ int weft_config_origin(const struct weft_config *config, const char *name, char 
 	return !opt ? -ENOENT : print_origin(config, opt, buf, size);
 }
 
-/* Print the value as one word of a shell. */
 static void print_quoted(FILE *out, const char *value)
 {
 	const char *p;
@@ -623,7 +613,6 @@ static void print_quoted(FILE *out, const char *value)
 	fputc('\'', out);
 }
 
-/* Print the help as comment lines; its sentences are wrapped at 100 columns. */
 static void print_help(FILE *out, const struct weft_option *opt)
 {
 	const char *p = opt->help;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Every WEFT_* variable that the library reads, and keys of profiles. doc/confman.c makes the
- * manual page weft-config(7) from this table.
- */
+/* doc/confman.c makes the manual page weft-config(7) from this table. */
 
 #include "core/config.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configuration as text: files, and the values of options. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +19,11 @@
 
 int weft_config_file_user(char *path, size_t size)
 {
-	/* Both are NULL in a program with more rights than its user, because its user sets them. */
+	/* NULL with AT_SECURE, because the user sets both. */
 	const char *folder = secure_getenv("XDG_CONFIG_HOME"), *below = "";
 	int n;
 
-	/* The XDG specification: a relative path is invalid and ignored. */
+	/* The XDG specification ignores a relative path. */
 	if (!folder || folder[0] != '/') {
 		folder = secure_getenv("HOME");
 		below = "/.config";
@@ -56,7 +55,7 @@ static bool is_trusted(uid_t owner)
 	return owner == 0 || owner == geteuid();
 }
 
-/* Another user could otherwise choose the arguments of the EAL, which loads modules. */
+/* Another user could otherwise choose arguments of the EAL, which loads modules. */
 static int check_rights(const char *path, const struct stat *st, char *why, size_t why_len)
 {
 	if (!S_ISREG(st->st_mode))
@@ -79,15 +78,15 @@ static int check_rights(const char *path, const struct stat *st, char *why, size
 }
 
 /*
- * The rights are tested before the file is opened, since opening a device can have an effect. They
- * are tested again on the open file, because another file may have taken its place.
- * O_NONBLOCK: opening a pipe does not wait for its writer.
+ * The rights are tested before the open, since opening a device can have an effect. They are tested
+ * again on the open file, because another file may have taken its place. O_NONBLOCK: a pipe may
+ * have no writer.
  */
 static int open_checked(const char *path, struct stat *st, char *why, size_t why_len)
 {
 	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, fd, rc;
 
-	/* A folder that this user cannot search may be another user's home: it has no file. */
+	/* A folder that cannot be searched may be another user's home: it has no file. */
 	if (lstat(path, st) != 0)
 		return errno == ENOTDIR || errno == EACCES ? -ENOENT : refuse_errno(why, why_len);
 	if (!S_ISLNK(st->st_mode)) {
@@ -112,7 +111,6 @@ static int open_checked(const char *path, struct stat *st, char *why, size_t why
 	return rc;
 }
 
-/* Read until the end of the file, or @p size bytes. @return bytes, or a negative error */
 static ssize_t read_all(int fd, char *buf, size_t size)
 {
 	size_t have = 0;
@@ -206,7 +204,7 @@ static void cut_blanks(char *s)
 	s[n] = '\0';
 }
 
-/* Cut a value without quotes before its comment. The byte of '=' precedes it: p[-1] exists. */
+/* The byte of '=' precedes the value: p[-1] exists. */
 static void read_plain(char *value)
 {
 	char *p;
@@ -220,7 +218,7 @@ static void read_plain(char *value)
 	cut_blanks(value);
 }
 
-/* Remove a shell's quotes from a word, as weft_config_print() makes them. @return NULL, or error */
+/* The quotes are those of weft_config_print(). @return NULL, or an error */
 static const char *read_quoted(char *value)
 {
 	char *from = value, *to = value, quote;
@@ -297,7 +295,6 @@ static inline void *field(const struct weft_conf *conf, const struct weft_option
 	return (char *)(uintptr_t)conf + opt->offset;
 }
 
-/* Write the form that the option expects, for error messages. */
 static void expected(const struct weft_option *opt, char *buf, size_t size)
 {
 	static const char *const kinds[] = {
@@ -319,7 +316,7 @@ static void expected(const struct weft_option *opt, char *buf, size_t size)
 		 opt->has_inf ? ", or inf" : "");
 }
 
-/* A decimal number at the start of @p text; *end = what follows. No sign, no hex, no nan. */
+/* No sign, no hex, no nan. *end = what follows */
 static int number(const char *text, double *value, const char **end)
 {
 	char *stop;
@@ -387,7 +384,7 @@ static const struct suffix rates[] = {
 
 bool weft_time_parse(const char *text, double *seconds)
 {
-	/* A bare number would be seconds, which the user hardly means. */
+	/* A bare number would be seconds, which is hardly meant. */
 	if (text[0] == '\0' || strchr("0123456789.", text[strlen(text) - 1]) ||
 	    with_suffix(text, times, false, seconds) < 0)
 		return false;
@@ -417,7 +414,6 @@ static int parse_bool(const char *text, bool *value)
 	return -EINVAL;
 }
 
-/* Index of @p text among words separated by '|', or a negative error. */
 static int parse_enum(const char *text, const char *words)
 {
 	size_t len = strlen(text), n;
@@ -425,7 +421,7 @@ static int parse_enum(const char *text, const char *words)
 
 	for (i = 0; *words != '\0'; i++) {
 		n = strcspn(words, "|");
-		/* A word may be abbreviated to four characters or more: "warn" for "warning". */
+		/* Four letters are enough: "warn" for "warning". */
 		if (len > 0 && (n == len || (len >= 4 && n > len)) &&
 		    strncasecmp(text, words, len) == 0)
 			return i;
@@ -442,11 +438,11 @@ static int parse_number(const struct weft_option *opt, const char *text, double 
 				    : opt->type == WEFT_OPT_RATE ? rates
 								 : none;
 
-	/* A rate in bits and one in bytes differ by the case of a letter. */
+	/* Bits and bytes of rates differ by the case of a letter. */
 	if (with_suffix(text, list, list == rates, value) < 0)
 		return -EINVAL;
 	if (opt->type != WEFT_OPT_DOUBLE && opt->type != WEFT_OPT_RATE) {
-		/* 2^53: doubles represent integers exactly up to it; no size is AUTO or INF. */
+		/* Doubles represent integers exactly up to 2^53; no size is AUTO or INF. */
 		if (*value > 9007199254740992.0)
 			return -ERANGE;
 		if (opt->type != WEFT_OPT_BYTES && opt->type != WEFT_OPT_TIME &&
@@ -540,7 +536,6 @@ static int set_value(struct weft_conf *conf, const struct weft_option *opt, cons
 	return rc;
 }
 
-/* Write a bound as weft_option_print() writes values. */
 static void print_bound(const struct weft_option *opt, double bound, char *buf, size_t size)
 {
 	struct weft_conf tmp = {0};

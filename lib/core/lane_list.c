@@ -10,7 +10,7 @@
 #include "core/config.h"
 #include "core/config_text.h"
 
-/* Copy [p, end) without blanks around it. @return false if it does not fit */
+/* Without blanks around [p, end). @return false if it does not fit */
 static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)
 {
 	while (p < end && isspace((unsigned char)*p))
@@ -24,7 +24,6 @@ static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)
 	return true;
 }
 
-/* Write the names of the drivers: "dpdk, self". */
 static void driver_names(const struct weft_lane_driver *const *drivers, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -47,7 +46,6 @@ static const struct weft_lane_driver *find_driver(const struct weft_lane_driver 
 	return NULL;
 }
 
-/* Is the name in "name=value" an option of the driver? */
 static bool option_known(const char *known, const char *name, size_t len)
 {
 	size_t n;
@@ -106,7 +104,7 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 		attr->reg_cost = n->reg_cost;
 }
 
-/* Take "name=value" of @p len characters. @return 1; 0: it is not in numbers[]; -EINVAL */
+/* @return 1 = taken; 0 = not in numbers[]; -EINVAL */
 static int take_number(struct weft_lanes_item *item, const char *p, size_t len, char *why,
 		       size_t why_len)
 {
@@ -134,7 +132,7 @@ static int take_number(struct weft_lanes_item *item, const char *p, size_t len, 
 	return 0;
 }
 
-/* Move the numbers from the options to `numbers`, except those that are the driver's options. */
+/* Options that the driver lists itself stay. */
 static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 {
 	const char *known = item->driver->options ? item->driver->options : "";
@@ -161,7 +159,6 @@ static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 	return 0;
 }
 
-/* Options that every lane has. */
 #define FOR_ALL "bw, lat, overhead, reg"
 
 static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
@@ -252,10 +249,7 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	return check_options(item, why, why_len);
 }
 
-/*
- * Append to the @p n items one with `all` for each driver that is not in @p without (bit i:
- * drivers[i]). @return number of items, or -EINVAL
- */
+/* Append an item for each driver that is not in @p without (bit i: drivers[i]). */
 static int add_all(const struct weft_lane_driver *const *drivers, uint32_t without,
 		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
@@ -273,7 +267,6 @@ static int add_all(const struct weft_lane_driver *const *drivers, uint32_t witho
 	return n;
 }
 
-/* Parse "-NAME": add the driver to @p without. @return 0, or -EINVAL */
 static int parse_without(const char *p, const char *end,
 			 const struct weft_lane_driver *const *drivers, uint32_t *without,
 			 char *why, size_t why_len)
@@ -313,7 +306,7 @@ int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *dri
 		while (end > p && isspace((unsigned char)end[-1]))
 			end--;
 		if (p == end)
-			continue; /* an empty item: an additional semicolon is allowed */
+			continue;
 		if (is_word(p, end, "all") || is_word(p, end, "*")) {
 			all = true;
 			continue;

@@ -11,38 +11,35 @@
 #define WEFT_LANES_MAX_ITEMS 32
 
 /**
- * Figures of a lane that the user sets instead of the driver. Protocols and lanes are chosen by
- * them. The lanes of every driver have these options. If a driver lists such an option itself, the
- * option is passed to the driver.
+ * Figures that the user sets in place of the driver's, for lanes of every driver. If a driver lists
+ * such an option itself, the option is passed to the driver.
  */
 struct weft_lane_numbers {
-	uint32_t given;   /**< bit 0: bandwidth is set, 1: latency, and so on */
+	uint32_t given;   /**< bit 0: bandwidth, 1: latency, and so on */
 	double bandwidth; /**< bw=25Gbps, bytes/s */
 	double latency;   /**< lat=12us, s */
-	double overhead;  /**< overhead=100ns: CPU per message, sending and receiving alike, s */
-	double reg_cost;  /**< reg=16us: time of one registration, s */
+	double overhead;  /**< overhead=100ns: s of CPU per message, at each end */
+	double reg_cost;  /**< reg=16us: s */
 };
 
-/** Replace in @p attr the attributes that @p n has. */
 void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr);
 
-/** One item. "driver" alone and "driver:*" request all resources of the driver. */
+/** "driver" alone and "driver:*" request all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
-	bool all; /**< every usable resource; a resource that cannot be opened is left out */
-	/** the item is of '*': opened only if the worker has no other lane to other hosts */
+	bool all; /**< every usable resource; one that cannot be opened is left out */
+	/** of a fallback driver, by '*': opened only if no other lane leads to other hosts */
 	bool fallback;
 	char resource[64];
-	struct weft_lane_numbers numbers; /**< taken out of `options` */
-	char options[512];                /**< text behind the first comma; "" = none */
+	struct weft_lane_numbers numbers;
+	char options[512]; /**< behind the first comma */
 };
 
 /**
- * Parse WEFT_LANES. Empty text, "all" and "*" mean all resources that no other item names, of all
- * drivers. "-NAME" excludes a driver from these.
+ * Empty text, "all" and "*" mean all resources that no other item names, of all drivers. "-NAME"
+ * excludes a driver from these.
  * @param drivers  NULL-terminated
- * @param why      gets a sentence on error
- * @return number of items, or -EINVAL
+ * @return number of items; -EINVAL, with a sentence in @p why
  */
 int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers,
 		     struct weft_lanes_item *items, char *why, size_t why_len);

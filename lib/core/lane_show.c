@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Message records of lanes without frames, while a capture is active. */
 
 #include "core/lane_show.h"
 
@@ -8,8 +7,8 @@
 #include "core/wire.h"
 #include "core/worker.h"
 
-#define LANES 256u /* limit of interfaces of a process: a capture file has no more */
-/* Limit of the pieces of a record: its head, the message's header, the iov of am_zcopy(). */
+#define LANES 256u /* interfaces of a process: a capture file has no more */
+/* Pieces of a record: its head, the message's header, the iov of am_zcopy(). */
 #define PARTS 36u
 
 struct shown {
@@ -20,14 +19,14 @@ struct shown {
 
 _Atomic unsigned int weft_lanes_shown;
 
-/* The interfaces. The thread of the interface's worker uses an entry. Others set only `wanted`. */
+/* The worker's thread uses the entry of an interface. Others set only `wanted`. */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
 	struct weft_lane_tap *tap;
 	atomic_bool wanted;
 } lanes[LANES];
 static _Atomic unsigned int num_lanes; /* entries from here on were never in use */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken by open and close */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void before_fork(void)
 {
@@ -62,7 +61,7 @@ static void want(void *arg, bool yes)
 {
 	struct shown_lane *l = arg;
 
-	/* Relaxed: the flag and the counter are only hints. */
+	/* Relaxed: only hints. */
 	if (atomic_exchange_explicit(&l->wanted, yes, memory_order_relaxed) == yes)
 		return;
 	if (yes)
@@ -71,7 +70,7 @@ static void want(void *arg, bool yes)
 		atomic_fetch_sub_explicit(&weft_lanes_shown, 1, memory_order_relaxed);
 }
 
-/* Take a free place for the interface; NULL = none is free. Relaxed: the caller holds the lock. */
+/* The caller holds the lock, so loads and stores are relaxed. */
 static struct shown_lane *take_place(const struct weft_lane_iface *iface)
 {
 	unsigned int i;
@@ -95,7 +94,7 @@ bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_t
 	struct shown_lane *l;
 
 	pthread_mutex_lock(&lock);
-	if (!prepared) /* after fork() the child, too, can take the lock */
+	if (!prepared) /* so that the child, too, can take the lock */
 		prepared = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 	l = take_place(iface);
 	pthread_mutex_unlock(&lock);
@@ -142,8 +141,8 @@ static void add(struct shown *s, const void *data, size_t len)
 }
 
 /*
- * Begin a record with the workers' ids and the lane number. While the lane ep belongs to no
- * endpoint, only wire-up messages contain them: of_wireup().
+ * While the lane ep belongs to no endpoint, only wire-up messages contain the ids and the lane
+ * number: of_wireup().
  */
 static void of_endpoint(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends)
 {
@@ -178,7 +177,7 @@ static void of_wireup(struct shown *s, const struct weft_wire_wireup *w)
 		s->head.lane = w->lane;
 }
 
-/* @param data  the first @p have bytes of the message, which has @p length bytes */
+/* @param data  the first @p have of @p length bytes */
 static void of_message(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends, uint8_t id,
 		       const void *data, size_t have, size_t length)
 {
@@ -199,7 +198,7 @@ static void offer(struct weft_lane_tap *tap, const struct shown *s,
 
 /* ---- sends ---------------------------------------------------------------------------------- */
 
-/* A record is offered before the send. It becomes valid if the lane accepts the message. */
+/* A record is offered before the send, and valid if the lane accepts the message. */
 
 int weft_shown_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/lane_show.h
- * Wrappers by which the library calls a lane. They call the lane's own functions. For lanes whose
- * frames no capture can see they also make message records (lane_tap.h). While no capture records
- * any such lane they cost one branch for each message.
+ * The library calls a lane by these wrappers. For lanes whose frames no capture can see they make
+ * message records (lane_tap.h). While no such lane is recorded they cost one branch per message.
  */
 #ifndef WEFT_LANE_SHOW_H
 #define WEFT_LANE_SHOW_H
@@ -13,7 +12,7 @@
 #include "lane.h"
 #include "lane_tap.h"
 
-/** A native operation, with the fields of struct weft_record_native. */
+/** The fields are those of struct weft_record_native. */
 struct weft_shown_native {
 	enum weft_record_kind kind;
 	uint64_t length, offset, key, local, compare;
@@ -28,30 +27,27 @@ int weft_shown_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, 
 		     const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		     struct weft_lane_comp *comp);
 void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data, size_t length);
-/** Record in the capture that a connection has failed. */
 void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
 void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
 
-/** Number of interfaces whose messages a capture or a flight recorder records. */
+/** Interfaces whose messages a capture or a flight recorder records. */
 extern _Atomic unsigned int weft_lanes_shown;
 
-/** Is a message of any interface recorded? Only then is the table of interfaces searched. */
 static inline bool weft_lanes_are_shown(void)
 {
-	/* Relaxed: the counter is only a hint; the lane's state belongs to its worker's thread. */
+	/* Relaxed: only a hint; the lane's state belongs to its worker's thread. */
 	return __builtin_expect(atomic_load_explicit(&weft_lanes_shown, memory_order_relaxed) != 0,
 				0);
 }
 
 /**
- * Let captures record the messages of an interface that has no frames of its own. @return false: no
- * memory, or too many interfaces
+ * Let captures record the messages of an interface that has no frames.
+ * @return false: no memory, too many interfaces, or @p ops refuse
  */
 bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_tap_ops *ops,
 			 struct weft_lane_tap_open *params);
-/** Has weft_lane_show_open() opened the interface? */
 bool weft_lane_is_known(const struct weft_lane_iface *iface);
-/** End the records of an interface before it is closed. No effect if none was opened for it. */
+/** To be called before the interface is closed. No effect without weft_lane_show_open(). */
 void weft_lane_show_close(const struct weft_lane_iface *iface);
 
 static inline int weft_lane_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr,

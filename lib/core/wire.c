@@ -7,7 +7,7 @@
 #include "core/wire.h"
 #include "lane.h"
 
-/* The shortest message of each id, and sets of ids: a bit each. */
+/* Least length of each id; sets of ids, a bit each. */
 #define LEAST(id, type, more, records, ext) \
 	[WEFT_WIRE_##id] = sizeof(struct weft_wire_##type) + (more),
 #define RECORDS(id, type, more, records, ext) | (uint32_t)(records) << WEFT_WIRE_##id
@@ -18,7 +18,7 @@ static const uint32_t with_records = 0 WEFT_WIRE_MESSAGES(RECORDS);
 static const uint32_t behind_ext = 0 WEFT_WIRE_MESSAGES(EXT);
 static_assert(WEFT_WIRE_ID_END <= 32, "a set of ids is a word");
 
-/* A piece has at least one byte, inside the message of @p total bytes, at most PTRDIFF_MAX. */
+/* The piece has @p payload bytes at @p offset of a message of @p total bytes. */
 static int check_piece(uint64_t total, uint64_t offset, size_t payload)
 {
 	if (payload == 0 || total > PTRDIFF_MAX)
@@ -48,7 +48,7 @@ static int check_data(const struct weft_wire_data *hdr, size_t payload)
 										      : 0;
 }
 
-/* Check a record of keys: each lane at most once. */
+/* A record has each lane at most once. */
 static int check_keys(const struct weft_wire_keys *keys, size_t length)
 {
 	const struct weft_wire_lane_key *key = (const void *)(keys + 1);
@@ -65,7 +65,7 @@ static int check_keys(const struct weft_wire_keys *keys, size_t length)
 	return 0;
 }
 
-/* Check the records: unknown ones are skipped, but bit 15 of the type makes one an error. */
+/* Unknown records are skipped, unless bit 15 of the type is set. */
 static int check_records(uint8_t id, const uint8_t *p, size_t left)
 {
 	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR || id == WEFT_WIRE_AM_RTS;
@@ -112,7 +112,7 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 	return 0;
 }
 
-/* A PUT behind EXT: a piece has at least one byte, unless the put is empty; an END has none. */
+/* An END has no bytes. Another piece has at least one, unless the put is empty. */
 static int check_put_note(const struct weft_wire_ext *x, size_t length)
 {
 	const struct weft_wire_put_note *n = (const void *)(x + 1);
@@ -159,7 +159,7 @@ static int check_nak(const struct weft_wire_rma_nak *n)
 
 	if (status == 0 || status >= 4096 || (!flags && weft_get64(n->length) > WEFT_WIRE_GET_MAX))
 		return -EBADMSG;
-	/* A GET, and operations with a reply of their own, are in neither half. */
+	/* A GET, as all operations with a reply of their own, is in neither half. */
 	if ((flags & ~(WEFT_WIRE_RMA_COUNTED | WEFT_WIRE_RMA_ODD)) || flags == WEFT_WIRE_RMA_ODD ||
 	    (flags && weft_get64(n->length) > WEFT_WIRE_RMA_NUMBER))
 		return -EBADMSG;
@@ -179,7 +179,6 @@ static int check_flushed(const struct weft_wire_rma_flushed *f)
 	return check_status(f->status);
 }
 
-/* Check the fields of a message that records may follow. */
 static int check_fields(uint8_t id, const void *data)
 {
 	const struct weft_wire_put_done *done = data;
@@ -226,7 +225,6 @@ static int check_control(uint8_t id, const void *data, size_t length)
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
 
-/* Check an active message, or its RTS: the user's header must be inside. */
 static int check_am(uint8_t id, const void *data, size_t length)
 {
 	const struct weft_wire_am_rts *rts = data;
@@ -244,7 +242,7 @@ static int check_am(uint8_t id, const void *data, size_t length)
 	return check_records(id, (const uint8_t *)data + size, length - size);
 }
 
-/* Check a piece of an active message: only the one at offset 0 has the user's header. */
+/* Only the piece at offset 0 has the user's header. */
 static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 {
 	size_t header;
@@ -258,7 +256,6 @@ static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), length - header);
 }
 
-/* EXT is in front of some messages only, and not of another EXT. */
 static int check_ext(const struct weft_wire_ext *x, size_t length)
 {
 	if (x->id >= WEFT_WIRE_ID_END || !(behind_ext >> x->id & 1) || weft_get16(x->reserved) ||
@@ -301,7 +298,7 @@ static int check_amov(const struct weft_wire_amov *a, size_t length)
 
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
-	/* EAGER is first, because short messages are the most frequent ones. */
+	/* Short messages are the most frequent ones. */
 	if (id == WEFT_WIRE_EAGER)
 		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
 	if (id >= WEFT_WIRE_ID_END || length < least[id])
@@ -339,17 +336,14 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 
 /* ------------------------------------------------------------------ headers of split messages */
 
-/*
- * A message that carries a range of bytes can be split. Each part gets a header here. A whole
- * message is first converted to a piece with all of its bytes.
- */
+/* A message that carries a range of bytes can be split. A whole message becomes a piece first. */
 
 #define EXT_LENGTH sizeof(struct weft_wire_ext)
 
 static_assert(EXT_LENGTH + sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
 static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
 
-/* Put EXT in front of a header of @p n bytes that ends at @p piece. */
+/* Put EXT in front of a header of @p n bytes, which ends at @p piece. */
 static size_t repeat_ext(const void *msg, size_t n, void *piece)
 {
 	if (piece && n)
@@ -366,7 +360,7 @@ static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 			  piece);
 }
 
-/* The receiver validates and counts each part as if it had been sent as a message. */
+/* The receiver validates and counts each part as a message. */
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece)
 {
 	struct weft_wire_frag_sync *fs;
@@ -415,13 +409,12 @@ static_assert(sizeof(struct weft_wire_am_frag) - sizeof(struct weft_wire_am) == 
 
 static_assert(sizeof(struct weft_wire_ext) == WEFT_RECAST_ROOM, "room");
 
-/* Only the piece at offset 0 contains the user's header. */
 static size_t am_head(const struct weft_wire_am_frag *f)
 {
 	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
 }
 
-/* Recast the message behind EXT: the piece begins in EXT's place, so EXT moves in front of it. */
+/* The piece begins in EXT's place, so EXT moves in front of it. */
 static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
 {
 	struct weft_wire_ext x = *at;
@@ -486,7 +479,7 @@ size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
 	return sizeof(*f);
 }
 
-/* The length of a PUT's header; 0: it is no PUT. */
+/* @return 0: no PUT */
 static size_t put_head(uint8_t id, const struct weft_wire_ext *x)
 {
 	if (id == WEFT_WIRE_PUT)
@@ -522,8 +515,8 @@ size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t
 /* ------------------------------------------------------------------ atomics */
 
 /*
- * One element at a time, by compare-and-swap on its bits. So floating-point operations, too, are
- * atomic among all operations of this file on the element, and among CPU atomics of its width.
+ * Elements change by compare-and-swap of their bits. So floating-point operations, too, are atomic
+ * among all operations of this file, and among CPU atomics of the same width.
  */
 
 static const uint8_t widths[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
@@ -548,7 +541,7 @@ bool weft_amo_known(unsigned int op, unsigned int type)
 	return !(bits && type >= WEFT_ATOMIC_FLOAT);
 }
 
-/* Operations that are the same for all types; a sum or product of integers wraps. */
+/* A sum or product of integers wraps. */
 #define CASES(type, wide)                            \
 	case WEFT_ATOMIC_ADD:                        \
 		return (type)((wide)v + (wide)a);    \
@@ -592,21 +585,21 @@ bool weft_amo_known(unsigned int op, unsigned int type)
 			return (type)((a & c) | (v & (type)~c));  \
 		case WEFT_ATOMIC_CSWAP:                           \
 			return v == c ? a : v;                    \
-		default: /* SWAP */                               \
+		default:                                          \
 			return a;                                 \
 		}                                                 \
 	}
 
-#define FLOATING(name, type)                                           \
-	static type name(unsigned int op, type v, type a, type c)      \
-	{                                                              \
-		switch (op) {                                          \
-			CASES(type, type);                             \
-		case WEFT_ATOMIC_CSWAP: /* by bits, as CPUs do it */   \
-			return memcmp(&v, &c, sizeof(v)) == 0 ? a : v; \
-		default:                                               \
-			return a;                                      \
-		}                                                      \
+#define FLOATING(name, type)                                                \
+	static type name(unsigned int op, type v, type a, type c)           \
+	{                                                                   \
+		switch (op) {                                               \
+			CASES(type, type);                                  \
+		case WEFT_ATOMIC_CSWAP: /* bits are compared, as CPUs do */ \
+			return memcmp(&v, &c, sizeof(v)) == 0 ? a : v;      \
+		default:                                                    \
+			return a;                                           \
+		}                                                           \
 	}
 
 INTEGER(do_int8, int8_t)

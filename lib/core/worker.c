@@ -16,7 +16,7 @@ static void ring(int fd)
 	uint64_t one = 1;
 	ssize_t n;
 
-	/* The write fails when the counter is full; the event is readable in that case, too. */
+	/* The write fails when the counter is full: the event is readable then, too. */
 	do {
 		n = write(fd, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/worker.h
- * The structs that the whole library shares: the context, the worker, the endpoint. Fields are
- * grouped by the code that reads them. The comment above each group names that code.
+ * Structs that the whole library shares: context, worker, endpoint. The comment above a group of
+ * fields names the code that reads them.
  */
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
@@ -29,13 +29,10 @@
 /* ------------------------------------------------------------------ remote keys */
 
 /*
- * The table of remote keys of registered memory. It finds the memory of a key from the wire. A key
- * is invalid as soon as it is revoked.
- *
- * A key has 64 bits, random or chosen by the application. Its low bits select one slot in each
- * level. Levels are only added, never removed, so threads of other workers look keys up without a
- * lock. A thread that uses the memory is counted in the slot (enter, leave). Revoking a key waits
- * for the copies that are under way.
+ * A remote key has 64 bits, random or chosen by the application. Its low bits select one slot in
+ * each level. Levels are never removed, so threads of other workers look keys up without a lock. A
+ * thread that uses the memory is counted in the slot (enter, leave). Revoking a key waits for the
+ * copies that are under way.
  */
 
 struct weft_mem;
@@ -61,18 +58,18 @@ static inline void weft_mem_key_leave(struct weft_mem_slot *slot)
 
 /* ------------------------------------------------------------------ context */
 
-struct weft_conf; /* parsed configuration: core/config.h */
+struct weft_conf;
 struct weft_config;
 struct weft_found;
-struct weft_handler; /* msg/state.h */
-struct weft_module;  /* msg/state.h */
-struct weft_proto;   /* proto/proto.h */
+struct weft_handler;
+struct weft_module;
+struct weft_proto;
 struct weft_regcache;
 struct weft_worker;
 
 /**
- * Tables of the upper layers, passed by pointer to the layers below, which include no header of
- * those above. A test may give a context another table before it makes the first worker.
+ * Tables of the upper layers, whose headers the layers below do not include. A test may replace a
+ * table before it makes the first worker.
  */
 struct weft_tables {
 	/** NULL-terminated (proto/proto.h); of protocols with equal times the first is chosen */
@@ -82,7 +79,7 @@ struct weft_tables {
 	const struct weft_handler *handlers;
 };
 
-/** Limit of a context's registration domains. Lanes of ifaces of further ones copy. */
+/** Limit of a context's registration domains. Lanes of further domains copy. */
 #define WEFT_MAX_DOMAINS 32
 
 struct weft_context {
@@ -91,25 +88,24 @@ struct weft_context {
 	const struct weft_platform *platform;
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	const struct weft_lane_driver *
-		*drivers_list;            /* `drivers`, if it must be freed; NULL = it is static */
+		*drivers_list;            /* `drivers`, if it must be freed; NULL = static */
 	const struct weft_tables *tables; /* lib/dispatch.c */
 	uint64_t features;
-	pid_t pid; /* of the process that made the context; no forked child may use the context */
+	pid_t pid; /* of the creator; a forked child must not use the context */
 	char name[64];
-	struct weft_found *found; /* for each driver, in the order of `drivers`: context.c */
+	struct weft_found *found; /* one for each driver, in the order of `drivers` */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	/*
 	 * Guards narrow[], exported and withdrawn of each weft_mem. Each rendezvous that gives a
-	 * key to the peer takes it, so no driver is called under it. A thread that needs both
-	 * locks takes `lock` first.
+	 * key to the peer takes it, so no driver is called under it. `lock` is taken first.
 	 */
 	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
-	size_t mem_bytes; /* bytes of all registrations */
+	size_t mem_bytes;
 	struct weft_regcache *regcache;
-	_Atomic bool mem_garbage; /* weft_regcache_reap() has work; progress checks it */
-	/** Domains that ifaces of this context have had. The index is a domain's fixed number. */
+	_Atomic bool mem_garbage; /* weft_regcache_reap() has work */
+	/** The index is a domain's fixed number. */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
 		char *name;
@@ -117,18 +113,15 @@ struct weft_context {
 		struct weft_reg_cost {
 			double n, x, t, xx, xt;
 		} measured;
-		int logged[4]; /* errors of registrations that the log has had; 0 = free place */
-		/* after a shortage: pauses registrations on the fly, by the total mem_bytes */
+		int logged[4]; /* errors that the log has had; 0 = free place */
+		/* pauses registrations on the fly after a shortage, by the total mem_bytes */
 		struct weft_backoff backoff;
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* looked up without the lock */
 };
 
-/**
- * False in a forked child. Its sockets, rings and devices belong to the parent, which continues to
- * use them, so the child must not close or release any of them.
- */
+/** False in a forked child, which must not release the parent's sockets, rings and devices. */
 static inline bool weft_context_is_ours(const struct weft_context *ctx)
 {
 	return ctx->pid == getpid();
@@ -140,50 +133,46 @@ struct weft_found_resource {
 	bool inside;
 };
 
-/** What a driver found. */
 struct weft_found {
 	bool queried;
-	int num; /* entries of list, or the negative error of query() */
+	int num; /* entries of list, or query()'s negative error */
 	struct weft_found_resource *list;
 };
 
 /* ------------------------------------------------------------------ registrations */
 
-/** A registration of memory. mem/mem.h has its functions. */
 struct weft_mem {
 	struct weft_context *ctx;
 	void *address;
 	size_t length;
-	_Atomic uint32_t refs; /* operations of all workers that use the registration */
+	_Atomic uint32_t refs; /* operations of all workers */
 	unsigned int rights;   /* WEFT_MEM_F_REMOTE_* */
 	/*
-	 * WEFT_LANE_ACCESS_* of the registration. Written under the context's lock, read
-	 * without it. Once other threads can see the registration, the only change is that
-	 * LOCAL_WRITE is removed, when a domain that registers later finds the memory read-only. A
-	 * reader uses domains that were registered before, whose registrations do not change. Both
-	 * values are right for it, so no order is needed (relaxed).
+	 * WEFT_LANE_ACCESS_*, written under the context's lock. It can change under a reader:
+	 * LOCAL_WRITE is removed when a domain that registers later finds the memory read-only. A
+	 * reader uses domains registered before, so both values are right for it (relaxed).
 	 */
 	_Atomic unsigned int access;
-	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
-	bool on_the_fly;            /* the library made the registration for an operation */
-	bool key_chosen;            /* the application chose the key: peers get no keys of lanes */
-	uint64_t key;               /* key on the wire, if peers have rights */
-	struct weft_mem_slot *slot; /* slot of the key; NULL = no rights, or revoked */
+	bool write_optional;        /* omit LOCAL_WRITE if the memory is not writable */
+	bool on_the_fly;            /* made by the library for an operation */
+	bool key_chosen;            /* by the application: peers get no keys of lanes */
+	uint64_t key;               /* on the wire, if peers have rights */
+	struct weft_mem_slot *slot; /* NULL = no rights, or revoked */
 	_Atomic bool revoked;
-	struct weft_regcache_entry *cached; /* entry in the registration cache; NULL = none */
-	/* the same memory with keys for reading alone, for writing alone: weft_mem_export() */
+	struct weft_regcache_entry *cached; /* NULL = not in the cache */
+	/* for reading alone, for writing alone: weft_mem_export() */
 	struct weft_mem *narrow[2];
 	uint32_t exported; /* of one made for narrow[]: operations whose peers have its keys */
 	bool withdrawn;    /* removed from narrow[]: the end of its last operation frees it */
 	/*
-	 * Indexed by the number of the domain in the context, which never changes: a lookup without
-	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
+	 * By the domain's fixed number, so a lookup without a lock never finds another domain's
+	 * entry.
 	 */
 	struct weft_mem_domain {
 		/*
-		 * The iface that registered the memory, or took `mem` over; NULL = not registered.
-		 * Written under the context's lock, after mem (release). A thread that reads it
-		 * without the lock (acquire) has an iface of the domain open, so mem stays valid.
+		 * The iface that registered the memory, or took `mem` over; NULL = none. Written
+		 * under the context's lock, after `mem` (release). A reader without the lock
+		 * (acquire) has an iface of the domain open, so `mem` stays valid.
 		 */
 		struct weft_lane_iface *_Atomic iface;
 		struct weft_mem_lane *mem;
@@ -198,34 +187,31 @@ static inline unsigned int weft_mem_access(const struct weft_mem *mem)
 
 /* ------------------------------------------------------------------ worker */
 
-struct weft_conns;    /* connection state: wireup/state.h */
-struct weft_connects; /* listen.c */
+struct weft_conns;
+struct weft_connects;
 struct weft_ep;
 struct weft_ep_events;
-struct weft_msg_worker; /* state of the message layer: msg/state.h */
-struct weft_question;   /* base/question.h */
+struct weft_msg_worker;
+struct weft_question;
 struct weft_worker;
 
 /* ------------------------------------------------------------------ waking */
 
-/*
- * The state of a worker that waits (wait.h), and how its sleeping threads are woken. It is here
- * because weft_worker_unlock() wakes sleeping threads.
- */
+/* The state of a waiting worker (wait.h) is here because weft_worker_unlock() wakes threads. */
 
-/** A worker's state for waiting, made when it first waits, is armed or gives its descriptor. */
+/** Made when the worker first waits, is armed or gives its descriptor. */
 struct weft_wait {
 	int epoll, timer, event;
 	uint32_t in_epoll;     /* bit i: the epoll set has the descriptor of ifaces[i] */
 	uint32_t armed_ifaces; /* bit i: ifaces[i] is armed, and disarm() must follow */
-	uint64_t timer_at;     /* ns: when the timer expires; UINT64_MAX = not set */
-	uint64_t armed_at;     /* ns: when the worker was last armed */
+	uint64_t timer_at;     /* ns; UINT64_MAX = not set */
+	uint64_t armed_at;     /* ns */
 	bool by_timer;         /* the timer alone has ended the last sleep */
 	uint64_t sleep;        /* ns: limit of the next sleep, if a lane cannot wake the worker */
-	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* the last thread in weft_worker_arm(), or awake after a sleep */
-	bool others;           /* progress has disarmed the worker of another thread */
-	bool roused;           /* weft_wait_rouse() has written `event`: sleepers must return */
+	unsigned int sleepers;
+	pthread_t armer; /* the last thread in weft_worker_arm(), or awake after a sleep */
+	bool others;     /* progress has disarmed the worker of another thread */
+	bool roused;     /* weft_wait_rouse() has written `event`: sleepers must return */
 	/* Wake-ups whose last sleeper has left. Written under the worker's lock and left_lock. */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;
@@ -238,9 +224,9 @@ struct weft_wait {
 	unsigned int spin_skip, spin_backoff;
 };
 
-/** Wake a thread for a progress call. It sleeps on if that handles nothing. Needs no lock. */
+/** The thread sleeps on if the progress call handles nothing. Needs no lock. */
 void weft_wait_nudge(struct weft_worker *w);
-/** Make all sleeping threads return: a call has changed state that they may wait for. Locked. */
+/** All sleeping threads return, as the state may be what they wait for. Needs the worker's lock. */
 void weft_wait_rouse(struct weft_worker *w);
 
 /* ------------------------------------------------------------------ worker */
@@ -272,62 +258,61 @@ void weft_wait_rouse(struct weft_worker *w);
 /** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {
 	bool up;
-	bool ended;       /* WEFT_LANE_IFACE_EV_ENDED has come */
-	bool seen;        /* the link has been up */
-	bool down_logged; /* the missing link was reported to the log */
+	bool ended;
+	bool seen; /* the link has been up */
+	bool down_logged;
 	uint64_t since;   /* ns: when the iface was opened, lost its link, or ended; the latest */
-	double up_after;  /* s from opening to the first link; 0 = at once, or none yet */
+	double up_after;  /* s from opening to the first link; 0 = none yet, or at once */
 	uint64_t look_at; /* ns: when to check whether the link is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
-	/* logged: an endpoint has no lane over the iface; a lane takes smaller messages */
+	/* an endpoint lacks a lane over the iface; a lane takes smaller messages */
 	bool unused_logged, smaller_logged;
-	/* Lanes that die and come back. */
-	uint64_t suspect_next; /* ns: the next suspect lane is not checked before this time */
+	uint64_t suspect_next; /* ns: the next suspect lane is not checked before */
 	uint64_t lines_until;  /* ns: end of the current period of log lines */
-	/* ns: when to log the number of lines left out; UINT64_MAX = none was left out */
+	/* ns: when to log the number of lines left out; UINT64_MAX = none */
 	uint64_t summary_at;
-	unsigned int lines;      /* lines logged in the present period */
-	unsigned int lost, back; /* lanes lost, and lanes back, that have no line yet */
+	unsigned int lines;
+	unsigned int lost, back; /* lanes that have no line yet */
 };
 
 struct weft_worker {
 	/* progress */
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
-	bool multi;    /* each call takes `lock` */
-	bool send_now; /* WEFT_WORKER_F_SEND_NOW */
+	bool multi; /* each call takes `lock` */
+	bool send_now;
 	/* a call that may run callbacks is on the stack: progress and destroy are refused */
 	bool in_progress;
 	bool armed;       /* a thread sleeps, or is about to (wait.h) */
 	uint64_t now;     /* ns: time of the last progress call, or of a later call that sets it */
 	uint64_t handled; /* grows when a call has handled events or a signal: wait.c */
 	struct weft_msg_worker *msg;
-	struct weft_question *question; /* requests of weft-info: answer.h; NULL = not served */
-	struct weft_connects *connects; /* weft_ep_connect_to() calls under way; NULL = none */
-	struct weft_lock lock;          /* only with multi; recursive: callbacks run with it */
+	struct weft_question *question; /* NULL = not served: answer.h */
+	struct weft_connects *connects; /* weft_ep_connect_to() under way; NULL = none */
+	struct weft_lock lock;          /* with multi; recursive: callbacks run with it */
 	/* set-up */
 	struct weft_context *ctx;
 	const struct weft_ep_events *ep_events;
 	uint64_t id;     /* random, non-zero */
-	uint64_t secret; /* random; in the worker's address: a peer must present it */
+	uint64_t secret; /* random; a peer that connects must present it */
 	uint64_t host_id;
-	struct weft_siphash_key hash_key; /* random: key of the worker's hashes */
+	struct weft_siphash_key hash_key;
 	unsigned int num_eps;
-	/* slot -> ep; slot and generation make a struct weft_wire_ref */
+	/* by slot; slot and generation make a struct weft_wire_ref */
 	struct weft_ep **ep_table;
 	uint32_t ep_table_size;
 	uint32_t next_generation;
-	bool destroying; /* weft_worker_destroy() runs: nothing is delivered or accepted */
-	struct weft_iface_link links[WEFT_MAX_IFACES]; /* state of the link of ifaces[i] */
-	char *resources[WEFT_MAX_IFACES]; /* the resource's name with which ifaces[i] was opened */
-	struct weft_reason missing;       /* interfaces that could not be opened, and why */
-	struct weft_texts texts;          /* results of queries of interfaces */
+	bool destroying; /* nothing is delivered or accepted */
+	struct weft_iface_link links[WEFT_MAX_IFACES];
+	char *resources[WEFT_MAX_IFACES]; /* name with which ifaces[i] was opened */
+	struct weft_reason missing;       /* interfaces that could not be opened */
+	struct weft_texts texts;
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
 	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
-	LIST_HEAD(, weft_listener) listeners; /* listen.c */
+	LIST_HEAD(, weft_listener) listeners;
 	/* ns: the earliest timer of the connection layer; UINT64_MAX = none */
 	uint64_t next_timer;
 	struct weft_wait *wait; /* NULL = no thread has waited or armed yet */
@@ -358,7 +343,7 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 	}
 }
 
-/* weft_worker_unlock() of calls that do not rouse sleeping threads. */
+/* Does not rouse sleeping threads. */
 static inline void weft_worker_unlock_armed(struct weft_worker *w)
 {
 	if (w->multi)
@@ -366,9 +351,9 @@ static inline void weft_worker_unlock_armed(struct weft_worker *w)
 }
 
 /**
- * Begin a call in which callbacks of the user may run. Progress and destroy are refused until
- * weft_worker_leave(), because they would free objects that this thread's stack still uses. @return
- * argument of weft_worker_leave()
+ * Begin a call that may run the user's callbacks. Progress and destroy are refused until
+ * weft_worker_leave(), because they would free objects that the stack still uses.
+ * @return argument of weft_worker_leave()
  */
 static inline bool weft_worker_enter(struct weft_worker *w)
 {
@@ -381,7 +366,7 @@ static inline bool weft_worker_enter(struct weft_worker *w)
 static inline void weft_worker_leave(struct weft_worker *w, bool was)
 {
 	w->in_progress = was;
-	w->handled++; /* the call may have handled an event */
+	w->handled++;
 }
 
 /** Send the frames that wait for further messages. */
@@ -392,7 +377,7 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 }
 
-/** weft_worker_flush_tx() after operations with WEFT_OP_F_POLLED: some frames may wait. */
+/** For operations with WEFT_OP_F_POLLED, whose frames may wait. */
 static inline void weft_worker_posted_tx(struct weft_worker *w)
 {
 	struct weft_lane_iface *iface;
@@ -409,8 +394,8 @@ static inline void weft_worker_posted_tx(struct weft_worker *w)
 }
 
 /**
- * End a call that has posted an operation: with WEFT_WORKER_F_SEND_NOW send its frames, unless it
- * has WEFT_OP_F_MORE. Inside progress, the end of progress sends them.
+ * With WEFT_WORKER_F_SEND_NOW, send the frames of the operation, unless it has WEFT_OP_F_MORE. The
+ * end of progress sends those posted inside progress.
  */
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
@@ -426,14 +411,11 @@ static inline void weft_worker_posted(struct weft_worker *w, const struct weft_o
 
 /* ------------------------------------------------------------------ log */
 
-/* Log lines that name the worker or the endpoint they are about. */
-
 void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
 			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** weft_log() with the worker, or the endpoint, in the line. */
 #define weft_log_worker(worker, level, ...)                                \
 	do {                                                               \
 		if (__builtin_expect((int)(level) <= weft_log_level, 0))   \
@@ -447,10 +429,7 @@ void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, cons
 
 /* ------------------------------------------------------------------ endpoint */
 
-/*
- * A connection from a worker to a remote worker, and its lanes. Two layers share it: connections
- * (wireup/) manage the lanes, messages (msg/ and above) use them.
- */
+/* Connections (wireup/) manage the lanes of an endpoint, messages (msg/ and above) use them. */
 
 struct weft_failover;   /* lanes that die and come back: wireup/state.h */
 struct weft_ep_closing; /* an endpoint that is being closed: wireup/close.c */
@@ -460,28 +439,27 @@ struct weft_peer;       /* a remote worker: wireup/peer.h */
 struct weft_wireup;     /* connecting state: wireup/state.h */
 
 /**
- * Events of an endpoint that other layers report, as lanes report WEFT_LANE_EV_DOWN. They are a
- * table of the worker (lib/worker.c), because the layer that handles them may be above the layer
- * that detects them.
+ * Events of an endpoint that other layers report. They are a table of the worker (lib/worker.c),
+ * because the layer that handles them may be above the layer that detects them.
  */
 struct weft_ep_events {
 	/**
-	 * The endpoint fails: state FAILED, requests end, err_cb runs once if the program owns the
-	 * endpoint and has not closed it. Safe inside receive callbacks. Not allowed inside a call
-	 * of the user, because callbacks would run before that call returns: see fail_later(). The
-	 * message layer calls this function by weft_msg_fail() (msg/endpoint.h).
+	 * The endpoint fails: requests end, and err_cb runs once if the program owns the endpoint
+	 * and has not closed it. Safe inside receive callbacks, but not inside a call of the user,
+	 * because callbacks would run before that call returns. The message layer uses
+	 * weft_msg_fail() (msg/endpoint.h).
 	 */
 	void (*fail)(struct weft_ep *ep, int status, const char *why);
 	/**
-	 * The endpoint fails in this progress call or in the next one: for failures that a call of
-	 * the user detects, and for callers that are processing requests. Until then the endpoint
-	 * does not change. The first reason counts.
+	 * The endpoint fails in this progress call or in the next one, and does not change until
+	 * then: for calls of the user, and callers that are processing requests. The first reason
+	 * counts.
 	 * @param why  static text
 	 */
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
 	/** The endpoint is up, and wire-up adds no further lane. */
 	void (*settled)(struct weft_ep *ep);
-	/** Deliver a message that has overtaken the wire-up message which attaches its lane. */
+	/** Deliver a message that overtook the wire-up message which attaches its lane. */
 	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
 };
@@ -490,32 +468,32 @@ enum weft_ep_state {
 	WEFT_EP_CONNECTING, /* operations are queued in the message layer */
 	WEFT_EP_UP,
 	WEFT_EP_CLOSING, /* closed by its owner, flushing */
-	WEFT_EP_FAILED,  /* ep->status has the error; the owner must still close it */
+	WEFT_EP_FAILED,  /* ep->status has the error; the owner must still close the ep */
 };
 
 #define WEFT_MAX_LANES 16
 
-/** One lane of an endpoint: the fields that every fragment reads. */
+/** The fields that every fragment reads. */
 struct weft_ep_lane {
-	struct weft_lane_ep *lane_ep; /* NULL = there is no connection */
-	/* bytes/s, s: agreed at wire-up; measured rates are in struct weft_msg_lane */
+	struct weft_lane_ep *lane_ep; /* NULL = no connection */
+	/* bytes/s, s, agreed at wire-up; measured rates: struct weft_msg_lane */
 	double bandwidth, latency;
 	uint32_t max_frag; /* bytes: largest lane message that both ends and the path take */
-	bool up;           /* attached at both ends: may carry messages */
-	/* number of the remote iface's registration domain at the peer, for the remote key */
+	bool up;           /* attached at both ends */
+	/* domain number of the remote iface at the peer, for remote keys */
 	uint8_t remote_domain;
 };
 
-/** Fields of a lane for queries and set-up, and counters, which the message layer writes. */
+/** For queries and set-up; counters, which the message layer writes. */
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
-	/* s, reg_growth s/byte: agreed at wire-up, the same at both ends */
+	/* s, reg_growth s/byte, agreed at wire-up */
 	double send_overhead, recv_overhead, reg_cost, reg_growth;
 	double cpu;        /* s: CPU time that weft_ep_lane.latency includes */
 	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
-	const char *bandwidth_from, *latency_from; /* the origin of the number, as text */
+	const char *bandwidth_from, *latency_from; /* origin of the number, as text */
 	uint8_t local_iface, remote_iface;
-	bool numbers;       /* the text of weft_lane_why_text() ends with the lane's numbers */
+	bool numbers;       /* the text of weft_lane_why_text() has the lane's numbers */
 	char *remote, *why; /* peer's network address; why the lane is used, or not; NULL = "" */
 };
 
@@ -525,49 +503,49 @@ struct weft_ep {
 	struct weft_msg_ep *msg;
 	enum weft_ep_state state;
 	uint8_t num_lanes;
-	/* the lane in use with the lowest latency: for single-fragment messages and control */
+	/* lane with the lowest latency: for single-fragment messages and control */
 	uint8_t am_lane;
 	uint16_t lanes_up; /* bit i = lanes[i].up */
-	/* bit i: lane i died, and the peer's receive state for it is not known yet */
+	/* bit i: lane i died, and the peer's receive state is not known yet */
 	uint16_t lanes_closing;
 	uint8_t lane_room;
-	/* arrays of lane_room entries: first_lane and first_info, or allocated for more lanes */
+	/* lane_room entries: first_lane and first_info, or allocated */
 	struct weft_ep_lane *lanes;
 	struct weft_ep_lane_info *lane_info;
 	struct weft_ep_lane first_lane;
 	struct weft_ep_lane_info first_info;
 	/* connection layer */
-	/* bytes/s at which the slower end copies, or this end, if the peer sends none; 0 = unset */
+	/* bytes/s of copies: the slower end, or this end if the peer sends none; 0 = unset */
 	double bcopy_bw;
-	int status; /* the error with which the endpoint failed */
-	/* the application created or claimed the endpoint; else a peer's connect made it */
+	int status;
+	/* created or claimed by the application; else a peer's connect made the ep */
 	bool owned;
 	bool remote_closed;
-	/** the peer has sent CLOSING, and CLOSE follows: the endpoint must not be claimed */
+	/** CLOSE follows the peer's CLOSING, so the endpoint must not be claimed */
 	bool remote_closing;
-	uint32_t slot, generation;   /* this end's reference; generation 0: weft_ep_retire() ran */
-	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
+	uint32_t slot, generation;   /* generation 0: weft_ep_retire() ran */
+	struct weft_wire_ref remote; /* 0,0 = not known */
 	uint64_t remote_id;
-	/* this end's, the peer's: wire-up messages are checked by them; 0 = not known */
+	/* of this end, of the peer: wire-up messages are checked by them; 0 = not known */
 	uint64_t secret, remote_secret;
 	uint32_t conn_sn;
 	char remote_name[64];
 	struct weft_wireup *wireup;     /* NULL once each lane is attached or left out */
 	struct weft_failover *failover; /* NULL = no second lane has ever come up, or no memory */
 	/*
-	 * the key of all connections after the first one; NULL: there are none, their frames are
-	 * not sealed, or their driver makes a key for each
+	 * for all connections after the first; NULL: there are none, their frames are not sealed,
+	 * or their driver makes a key for each
 	 */
 	struct weft_lane_key *lane_key;
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback, and after weft_ep_retire() */
-	struct weft_texts texts; /* results of queries of the endpoint */
-	/* the host whose quota the endpoint uses; NULL = created or claimed here, or ended */
+	struct weft_texts texts; /* results of queries */
+	/* whose quota the endpoint uses; NULL = created or claimed here, or ended */
 	struct weft_host *host;
-	bool host_busy;     /* with a host: the endpoint is in host->busy, else in host->eps */
+	bool host_busy;     /* the endpoint is in host->busy, else in host->eps */
 	uint64_t placed_at; /* ns: when the endpoint got its host */
 	uint64_t timer;  /* ns: when weft_conns_timers() must handle the ep; UINT64_MAX = never */
-	int fail_status; /* fail_later(): the status with which the ep will fail; 0 = none */
+	int fail_status; /* status with which fail_later() will fail the ep; 0 = none */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
@@ -589,7 +567,7 @@ static inline const char *weft_lane_why(const struct weft_ep *ep, unsigned int n
 	return ep->lane_info[n].why ? ep->lane_info[n].why : "";
 }
 
-/** @p ep, or NULL if the application does not own it, has closed it, or if it has ended. */
+/** @return NULL if the application does not own @p ep, has closed it, or if it has ended */
 static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
 {
 	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;
