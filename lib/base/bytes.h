@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/bytes.h
- * Bytes in memory and on the wire: copies of a few bytes, the parameter structs of callers of other
- * versions, integers and floating-point numbers of messages.
+ * Copies of a few bytes, parameter structs of callers of other versions, numbers of messages.
  */
 #ifndef WEFT_BYTES_H
 #define WEFT_BYTES_H
@@ -18,9 +17,8 @@
 /* ------------------------------------------------------------------ a few bytes */
 
 /*
- * Copies of a few bytes are most of the cost of small messages. memcpy() with a length unknown to
- * the compiler is a call and several branches. Two overlapping moves copy any length between their
- * size and twice that.
+ * Copies of a few bytes are most of the cost of small messages. Two overlapping moves copy any
+ * length between their size and twice that.
  */
 
 /** As memcpy(), inline up to 32 bytes. */
@@ -50,12 +48,10 @@ static inline void weft_copy(void *to, const void *from, size_t n)
 
 /* ------------------------------------------------------------------ parameter structs */
 
-/* Parameter structs of calls. The first member `size` identifies the version of the caller. */
-
 /**
- * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes. Fields
- * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when `size`
- * is less than sizeof(size_t), as when it is not set
+ * Copy a caller's struct, whose first member is `size`, into @p size bytes. Fields that the
+ * caller's version lacks become zero. NULL = all zero.
+ * @return 0; -EINVAL when `size` is less than sizeof(size_t), as when it is not set
  */
 static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 {
@@ -72,8 +68,8 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 }
 
 /**
- * Fill a caller's struct, whose `size` must be set, from ours. Fields that our version lacks become
- * zero. @return 0, or -EINVAL when @p theirs is NULL, or `size` is less than sizeof(size_t)
+ * Fill a caller's struct, whose `size` is set. Fields that this version lacks become zero.
+ * @return 0; -EINVAL: @p theirs is NULL, or `size` is less than sizeof(size_t)
  */
 static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 {
@@ -92,15 +88,9 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 
 /* ------------------------------------------------------------------ on the wire */
 
-/*
- * Parts of the structures on the wire: little-endian integers without alignment, single-precision
- * numbers and their bounds, and the protocol version.
- */
-
 /**
  * Version of the protocol messages; peers with another major do not connect. doc/wire.md,
- * "Versions", defines when each number is raised. test/unit/core/wire.c checks the layouts of
- * this version.
+ * "Versions", defines when a number is raised. test/unit/core/wire.c checks the layouts.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0
@@ -140,7 +130,7 @@ static inline weft_le64 weft_put64(uint64_t x)
 	return (weft_le64){htole64(x)};
 }
 
-/** Numbers on the wire are IEEE 754 numbers of single precision. */
+/** The wire has IEEE 754 numbers of single precision. */
 static inline float weft_get_single(weft_le32 x)
 {
 	uint32_t bits = weft_get32(x);
@@ -158,9 +148,9 @@ static inline weft_le32 weft_put_single(float f)
 }
 
 /*
- * Bounds of the rates, times and costs of interfaces and lanes; a message or an address with a
- * number outside them is malformed. Arithmetic within them cannot overflow. The maxima of rate,
- * latency, overhead and registration cost are ten times those of WEFT_LANES. Rate 0 = unknown.
+ * Bounds of rates, times and costs; a message or address with a number outside them is malformed.
+ * Arithmetic within them cannot overflow. The maxima, but that of the growth, are ten times those
+ * of WEFT_LANES. Rate 0 = unknown.
  */
 #define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
 #define WEFT_WIRE_RATE_MAX 1e14f
@@ -169,7 +159,7 @@ static inline weft_le32 weft_put_single(float f)
 #define WEFT_WIRE_REG_COST_MAX 100.0f
 #define WEFT_WIRE_REG_GROWTH_MAX 1e-3f /**< s/byte */
 
-/* @return false for NaN, too: it compares as false */
+/* @return false for NaN, too */
 static inline bool weft_wire_time_ok(float x, float max)
 {
 	return x >= 0 && x <= max;

@@ -9,15 +9,14 @@
 
 /* ------------------------------------------------------------------ pool */
 
-/* A chunk's head; the objects begin WEFT_MPOOL_ALIGN bytes behind its start. */
 struct chunk {
 	struct chunk *next;
 	size_t bytes;
 };
 
 /*
- * After a chunk with fewer bytes of objects than this, the next one has twice as many objects. So a
- * burst costs few allocations, and a quiet pool little memory.
+ * A chunk of fewer bytes doubles the objects of the next one. So a burst costs few allocations, and
+ * a quiet pool little memory.
  */
 #define CHUNK_MAX_BYTES ((size_t)1 << 20)
 
@@ -60,7 +59,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 	c->bytes = n * pool->size;
 	c->next = pool->chunks;
 	pool->chunks = c;
-	/* Begin with the last object, so that weft_mpool_get() returns the first one first. */
+	/* Backwards, so that weft_mpool_get() returns the first one first. */
 	for (i = n; i-- > 0;) {
 		obj = (char *)c + WEFT_MPOOL_ALIGN + i * pool->size;
 		*(void **)obj = pool->free;
@@ -77,7 +76,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 
 #define TABLE_FIRST_BITS 4
 
-/* The high bits of a product with an odd number, random unless the seed is 0 (tag/match.h). */
+/* High bits of a product with an odd number, random unless the seed is 0 (tag/match.h). */
 static inline struct weft_table_list *bucket_of(const struct weft_table *t, uint64_t key)
 {
 	key *= 0x9e3779b97f4a7c15u;
@@ -213,7 +212,6 @@ static inline void heap_put(struct weft_deadlines *d, uint32_t i, struct weft_de
 	d->place[e.item] = i + 1;
 }
 
-/* Insert @p e at @p i, or nearer to the root. */
 static void heap_up(struct weft_deadlines *d, uint32_t i, struct weft_deadline e)
 {
 	uint32_t parent;
@@ -227,7 +225,6 @@ static void heap_up(struct weft_deadlines *d, uint32_t i, struct weft_deadline e
 	heap_put(d, i, e);
 }
 
-/* Insert @p e at @p i, or farther from the root. */
 static void heap_down(struct weft_deadlines *d, uint32_t i, struct weft_deadline e)
 {
 	uint32_t child, end, least;
@@ -266,7 +263,7 @@ void weft_deadlines_remove(struct weft_deadlines *d, uint32_t item)
 	last = d->heap[--d->num];
 	if (last.item == item)
 		return;
-	/* The last entry moves to the free place, and may have to move up or down from there. */
+	/* The last entry moves to the free place, and from there up or down. */
 	if (i > 1 && last.at < d->heap[(i - 2) / HEAP_CHILDREN].at)
 		heap_up(d, i - 1, last);
 	else
@@ -291,15 +288,11 @@ struct weft_ival_block {
 	struct weft_ival v[];
 };
 
-/* The place of an interval: a block, and an index in it. */
 struct place {
 	uint32_t b, i;
 };
 
-/*
- * Two neighbour blocks have together more than WEFT_IVAL_BLOCK / 2 intervals, which bounds the
- * number of blocks.
- */
+/* Two neighbour blocks have together more than WEFT_IVAL_BLOCK / 2 intervals. */
 static_assert(WEFT_IVAL_MAX / (WEFT_IVAL_BLOCK / 4) < UINT16_MAX, "blocks are counted in 16 bits");
 
 void weft_ivals_fini(struct weft_ivals *s)
@@ -328,12 +321,12 @@ static uint64_t block_end(const struct weft_ivals *s, uint32_t b)
 	return s->dir[b]->v[s->dir[b]->num - 1].hi;
 }
 
-/* The block with the first interval that ends at or after @p lo; the last one if there is none. */
+/* The first interval that ends at or after @p lo is in it; the last block if there is none. */
 static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
 {
 	uint32_t a = 0, b = s->blocks - 1u;
 
-	/* Pieces mostly arrive in order: check the last block first. */
+	/* Pieces mostly arrive in order. */
 	if (b == 0 || block_end(s, b - 1) < lo)
 		return b;
 	while (a < b) {
@@ -384,7 +377,7 @@ static void drop_block(struct weft_ivals *s, uint32_t b)
 	s->blocks--;
 }
 
-/* Merge block @p b and the next one if their intervals fit into half a block. */
+/* Only if their intervals fit into half a block. */
 static void join_blocks(struct weft_ivals *s, uint32_t b)
 {
 	struct weft_ival_block *to, *from;
@@ -425,7 +418,7 @@ static struct weft_ival_block *resize_block(struct weft_ival_block *old, uint32_
 	return k;
 }
 
-/* Move the only interval, which is held in place, to a first block. @return 0 or -ENOMEM */
+/* The only interval moves out of `one`. @return 0 or -ENOMEM */
 static int first_block(struct weft_ivals *s)
 {
 	struct weft_ival_block *k = resize_block(NULL, BLOCK_FIRST);
@@ -444,7 +437,6 @@ static int first_block(struct weft_ivals *s)
 	return 0;
 }
 
-/* Move the upper half of a full block to a new block behind it. @return 0 or -ENOMEM */
 static int split(struct weft_ivals *s, uint32_t b)
 {
 	const uint32_t half = WEFT_IVAL_BLOCK / 2;
@@ -468,7 +460,7 @@ static int split(struct weft_ivals *s, uint32_t b)
 	return 0;
 }
 
-/* Make room for one interval at place @p p. If its block is full and split, @p p may change. */
+/* If the block is full and split, @p p may change. */
 static int make_room(struct weft_ivals *s, struct place *p)
 {
 	struct weft_ival_block *k = s->dir[p->b];
@@ -509,7 +501,7 @@ static int insert(struct weft_ivals *s, struct place p, uint64_t lo, uint64_t hi
 
 /* ------------------------------------------------------------------ add */
 
-/* Add to a set with at most one interval. @return 0, -EEXIST, or 1: blocks are needed */
+/* @return 0, -EEXIST, or 1: blocks are needed */
 static int add_in_place(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 {
 	if (s->num == 0)
@@ -530,7 +522,7 @@ static int add_in_blocks(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 	struct weft_ival *v = at(s, p), *next;
 
 	if (v && v->hi == lo) {
-		/* The found interval ends where the new one begins, so the next one may overlap. */
+		/* The found interval ends at @p lo, so the next one may overlap. */
 		q = next_place(s, p);
 		next = at(s, q);
 		if (next && next->lo < hi)
@@ -569,7 +561,7 @@ int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 
 /* ------------------------------------------------------------------ CRC-32C */
 
-/* Half a byte per step, with a table of 16 entries of the reflected polynomial 0x82f63b78. */
+/* Half a byte per step; the table is of the reflected polynomial 0x82f63b78. */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len)
 {
 	static const uint32_t nibble[16] = {

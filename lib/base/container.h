@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/container.h
- * Containers: a pool of objects, a hash table, a heap of deadlines, a set of ranges. And hashes:
- * a checksum, and a keyed hash for tables that unknown senders fill.
+ * Containers, a checksum, and a keyed hash for tables that unknown senders fill.
  */
 #ifndef WEFT_CONTAINER_H
 #define WEFT_CONTAINER_H
@@ -19,12 +18,9 @@
 /* ------------------------------------------------------------------ pool */
 
 /*
- * A pool of objects of one size. Get and put take a few instructions; a get allocates only from an
- * empty pool. Memory comes in chunks of growing size and returns to libc only with the pool. The
- * last object put is the first one got, because it is warm in the cache.
- *
- * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
- * that a use after put is detected.
+ * A get allocates only from an empty pool. Memory comes in chunks of growing size and returns to
+ * libc only with the pool. The last object put is the first one got, because it is warm in the
+ * cache. A pool belongs to a worker, so it has no lock. AddressSanitizer detects a use after put.
  */
 
 #if defined(__has_feature)
@@ -43,29 +39,24 @@
 
 struct weft_mpool {
 	void *free;  /* first free object; each holds the next in its first word */
-	size_t size; /* bytes of an object, rounded up to WEFT_MPOOL_ALIGN */
+	size_t size; /* bytes, rounded up to WEFT_MPOOL_ALIGN */
 	size_t in_use;
-	size_t total;      /* objects in all chunks */
-	size_t max;        /* upper bound of `total`; 0 = no bound */
-	size_t next_chunk; /* objects in the next chunk, if `max` allows as many */
+	size_t total;
+	size_t max; /* upper bound of `total`; 0 = no bound */
+	size_t next_chunk;
 	void *chunks;
 };
 
-/** Objects are aligned to this: no two share a cache line. */
+/** No two objects share a cache line. */
 #define WEFT_MPOOL_ALIGN 64
 
-/**
- * Prepare a pool; allocates nothing yet.
- * @param size   bytes of one object
- * @param first  objects in the first chunk
- * @param max    bound on objects, 0 = none
- */
+/** @param first  objects in the first chunk. @param max  bound on objects, 0 = none */
 void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max);
 
-/** Free all chunks, objects in use included. A zeroed pool is allowed. */
+/** Objects in use are freed, too. A zeroed pool is allowed. */
 void weft_mpool_fini(struct weft_mpool *pool);
 
-/** Add a chunk. @return 0, -ENOMEM, or -ENOBUFS at the bound */
+/** @return 0, -ENOMEM, or -ENOBUFS at the bound */
 int weft_mpool_grow(struct weft_mpool *pool);
 
 /** @return an object with undefined content, or NULL (no memory, or the bound is reached) */
@@ -93,13 +84,11 @@ static inline void weft_mpool_put(struct weft_mpool *pool, void *obj)
 /* ------------------------------------------------------------------ hash table */
 
 /*
- * A hash table whose entries are links inside their owners' structures. The number of buckets grows
- * with the number of entries. An entry has a key of 64 bits: a number, or a hash of something
- * longer. In the second case the owner compares the longer value. Several entries may have equal
- * keys.
+ * Entries are links inside their owners' structures. A key of 64 bits is a number, or a hash of
+ * something longer, which the owner compares. Several entries may have equal keys.
  *
- * A peer that chooses the keys does not know the seed, so it cannot make them share a bucket. No
- * seed is necessary if keys are keyed hashes, or local numbers that peers cannot choose.
+ * A peer that chooses keys does not know the seed, so it cannot make them share a bucket. Keyed
+ * hashes, and local numbers that peers cannot choose, need no seed.
  */
 
 struct weft_table_node {
@@ -109,7 +98,7 @@ struct weft_table_node {
 
 SLIST_HEAD(weft_table_list, weft_table_node);
 
-/** An empty table is all zero except the seed. */
+/** All zero except the seed = empty. */
 struct weft_table {
 	struct weft_table_list *buckets; /**< 2^bits of them; NULL = not allocated yet */
 	uint32_t bits;
@@ -117,12 +106,9 @@ struct weft_table {
 	uint64_t seed; /**< random, or 0 */
 };
 
-/**
- * Allocate the first buckets: weft_table_add() does not fail afterwards.
- * @return 0 or -ENOMEM
- */
+/** weft_table_add() does not fail afterwards. @return 0 or -ENOMEM */
 int weft_table_reserve(struct weft_table *t);
-/** @return 0, or -ENOMEM when the first buckets cannot be allocated; later growth may fail */
+/** @return 0; -ENOMEM when the first buckets cannot be allocated */
 int weft_table_add(struct weft_table *t, struct weft_table_node *node, uint64_t key);
 void weft_table_remove(struct weft_table *t, struct weft_table_node *node);
 /** @return an entry with this key, the newest of several, or NULL; the table must not be empty */
@@ -133,11 +119,11 @@ struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key
  */
 struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key);
 /**
- * @return the first entry at or behind bucket @p *from, or NULL. @p *from becomes the bucket of
- * that entry. A loop that removes each entry uses it: an entry is returned until it is removed.
+ * For a loop that removes each entry.
+ * @return the first entry at or behind bucket @p *from, which becomes the entry's bucket; or NULL
  */
 struct weft_table_node *weft_table_any(const struct weft_table *t, uint32_t *from);
-/** Free the memory of the table, not the entries. */
+/** Does not free the entries. */
 void weft_table_fini(struct weft_table *t);
 
 static inline struct weft_table_node *weft_table_find(const struct weft_table *t, uint64_t key)
@@ -148,54 +134,48 @@ static inline struct weft_table_node *weft_table_find(const struct weft_table *t
 /* ------------------------------------------------------------------ deadlines */
 
 /*
- * Deadlines of items (connections, endpoints), which are indices of an array. A heap with four
- * children per node finds the first deadline. Adding the latest deadline, as a retransmission timer
- * mostly is, costs one comparison. Removing the first one costs the logarithm of their number.
- * Times are numbers of any unit; the heap reads no clock.
+ * A heap of the deadlines of items, which are indices of an array. Adding the latest deadline, as a
+ * retransmission timer mostly is, costs one comparison. Times may have any unit.
  */
 
 #define WEFT_NEVER UINT64_MAX
 
-/** An all-zero struct is empty and has no room for items. */
+/** All zero: empty, without room for items. */
 struct weft_deadlines {
 	struct weft_deadline {
 		uint64_t at;
 		uint32_t item;
 	} * heap;
-	uint32_t *place; /**< of each item: 1 + its index in the heap; 0 = not in the heap */
+	uint32_t *place; /**< by item: 1 + its index in the heap; 0 = not in the heap */
 	uint32_t num, room;
 };
 
-/** Make room for items below @p room. The room never shrinks. @return 0 or -ENOMEM */
+/** Make room for items below @p room; never shrinks. @return 0 or -ENOMEM */
 int weft_deadlines_reserve(struct weft_deadlines *d, uint32_t room);
 void weft_deadlines_fini(struct weft_deadlines *d);
 
-/** @return the earliest deadline; WEFT_NEVER when there is none */
 static inline uint64_t weft_deadlines_first(const struct weft_deadlines *d)
 {
 	return d->num == 0 ? WEFT_NEVER : d->heap[0].at;
 }
 
-/** Set the deadline of @p item to @p at, unless it has an earlier one. WEFT_NEVER = no change. */
+/** No change if @p item has an earlier deadline, or @p at is WEFT_NEVER. */
 void weft_deadlines_by(struct weft_deadlines *d, uint32_t item, uint64_t at);
 void weft_deadlines_remove(struct weft_deadlines *d, uint32_t item);
-/** Remove the earliest deadline; there must be one. @return its item */
+/** Remove the earliest deadline, which must exist. @return its item */
 uint32_t weft_deadlines_pop(struct weft_deadlines *d);
 
 /* ------------------------------------------------------------------ ranges */
 
 /*
- * The bytes of a message that have been placed: a sorted set of disjoint intervals. In the common
- * case (pieces in order, or nearly) it is one interval, stored inline. Memory is allocated for
- * more.
+ * A sorted set of disjoint intervals: the bytes of a message that have been placed. Piece numbers
+ * would not do, because lanes cut messages at different offsets. One interval, the common case,
+ * needs no allocation.
  *
- * Intervals and not piece numbers, because lanes cut messages at different offsets.
- *
- * The intervals are in blocks of at most WEFT_IVAL_BLOCK, and the blocks are in a sorted directory.
- * Adding a piece moves the rest of one block, and sometimes the rest of the directory. So the cost
- * of a piece stays about the same, even if a message arrives in the largest number of intervals.
- * A removal merges neighbour blocks whose intervals fit into half a block. So memory is at most
- * proportional to the remaining intervals.
+ * More are in blocks of at most WEFT_IVAL_BLOCK, and the blocks in a sorted directory. Adding a
+ * piece moves the rest of one block, and sometimes of the directory, so its cost hardly grows with
+ * the number of intervals. A removal merges neighbour blocks that fit into half a block, so memory
+ * is at most proportional to the remaining intervals.
  */
 
 struct weft_ival {
@@ -205,20 +185,19 @@ struct weft_ival {
 struct weft_ival_block;
 
 struct weft_ivals {
-	uint64_t covered; /**< bytes in all intervals */
-	uint32_t num;     /**< intervals */
-	uint16_t blocks;  /**< 0 = the one interval is `one`; else they are in `dir` */
-	uint16_t room;    /**< blocks that fit into the directory */
+	uint64_t covered;
+	uint32_t num;
+	uint16_t blocks; /**< 0 = the one interval is `one`; else they are in `dir` */
+	uint16_t room;   /**< blocks that fit into `dir` */
 	union {
-		struct weft_ival one; /**< blocks = 0 */
+		struct weft_ival one;
 		struct weft_ival_block **dir;
 	};
 };
 
-/** The maximum number of intervals in one block. The first block of a set starts with fewer. */
+/** Maximum of intervals in one block. The first block of a set starts with fewer. */
 #define WEFT_IVAL_BLOCK 64
 
-/** The maximum number of intervals of one message. */
 #define WEFT_IVAL_MAX (1u << 16)
 
 static inline void weft_ivals_init(struct weft_ivals *s)
@@ -231,51 +210,46 @@ static inline void weft_ivals_init(struct weft_ivals *s)
 void weft_ivals_fini(struct weft_ivals *s);
 
 /**
- * Add [lo, hi), lo < hi.
- * @return 0; -EEXIST when a byte of it is in the set already (nothing changes); -ENOMEM; -E2BIG
- *         when the set would have more than #WEFT_IVAL_MAX intervals
+ * Requires lo < hi.
+ * @return 0; -EEXIST, without a change, when a byte is in the set already; -ENOMEM; -E2BIG: the set
+ *   would have more than #WEFT_IVAL_MAX intervals
  */
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi);
 
-/** The position of weft_ivals_next(): {0} = before the first interval. */
+/** {0} = before the first interval. */
 struct weft_ival_pos {
 	uint32_t block, i;
 };
 
-/** @return the next interval in ascending order; NULL after the last one */
+/** @return the next one in ascending order; NULL after the last one */
 const struct weft_ival *weft_ivals_next(const struct weft_ivals *s, struct weft_ival_pos *pos);
 
 /* ------------------------------------------------------------------ CRC-32C */
 
-/*
- * CRC-32C (Castagnoli) without special instructions, for worker addresses and remote keys. Raw
- * lanes use it on processors without the instruction.
- */
+/* Without special instructions. Raw lanes use it only on CPUs that lack the CRC instruction. */
 
 #define WEFT_CRC32C_INIT 0xffffffffu
 
-/** Continue a CRC that began as WEFT_CRC32C_INIT. The wire has the last result's complement. */
+/** @param crc  begins as WEFT_CRC32C_INIT. The wire has the complement of the last result */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len);
 
-/** The CRC on the wire of @p length bytes; the CRC's own 4 bytes at offset @p at count as 0. */
+/** The CRC on the wire. Its own 4 bytes at offset @p at count as 0. */
 uint32_t weft_crc32c_of(const void *data, size_t length, size_t at);
 
 /* ------------------------------------------------------------------ SipHash */
 
 /*
- * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Without the key a
- * sender can neither compute nor guess the hash, nor choose inputs that collide. It serves cookies,
- * identifiers made from a secret, and hash tables that unknown senders fill.
+ * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012). Without the key a sender can neither guess
+ * the hash nor choose inputs that collide.
  */
 
 struct weft_siphash_key {
 	uint64_t k0, k1;
 };
 
-/** State of the hash of an input that is added in parts. */
 struct weft_siphash {
 	uint64_t v[4];
-	uint64_t tail; /**< the last, up to 7, bytes that do not fill a word yet */
+	uint64_t tail; /**< up to 7 bytes that do not fill a word yet */
 	uint64_t length;
 };
 

@@ -31,13 +31,10 @@
 /* ------------------------------------------------------------------ clock and randomness */
 
 /*
- * The clock of the real machine. Each progress call reads it, so a reading should cost a few ns. It
- * is the CPU's counter where that runs at a constant rate on all cores, else clock_gettime(). ns =
- * base + (ticks - start) * mult / 2^32.
- *
- * Where the rate must be measured, it follows from two readings of both clocks that are at least
- * MEASURE_NS apart. The first call makes the first reading, and the first call after that time
- * makes the second one. No call waits: in between, clock_gettime() is the clock.
+ * Each progress call reads the clock, so a reading should cost a few ns: ns = base + (ticks -
+ * start) * mult / 2^32. Where the rate must be measured, it follows from two readings of both
+ * clocks at least MEASURE_NS apart: by the first call, and by the first call after that time. In
+ * between, clock_gettime() is the clock, so no call waits.
  */
 
 #define NS_PER_S 1000000000ull
@@ -46,17 +43,16 @@
 __extension__ typedef unsigned __int128 u128;
 
 static struct {
-	atomic_bool counter; /* start, base_ns and mult are valid: use the counter */
+	atomic_bool counter; /* the other fields are valid */
 	uint64_t start;      /* ticks */
 	uint64_t base_ns;
 	uint64_t mult; /* ns per tick, 32 fraction bits */
 } clk;
 
-/* The measurement of the counter's rate, before the counter is used. */
 static struct {
-	bool usable;           /* the counter's rate is constant, and the same on all cores */
-	uint64_t ticks, ns;    /* the first reading */
-	atomic_flag measuring; /* set: the second reading is under way, done, or not needed */
+	bool usable; /* the counter's rate is constant, and equal on all cores */
+	uint64_t ticks, ns;
+	atomic_flag measuring; /* the second reading is under way, done, or not needed */
 } first = {.measuring = ATOMIC_FLAG_INIT};
 
 static pthread_once_t clk_once = PTHREAD_ONCE_INIT;
@@ -94,7 +90,6 @@ static bool counter_usable(void)
 	return strstr(line, "tsc") != NULL;
 }
 
-/* Read both clocks at one moment: of 16 attempts the one that takes the fewest ticks counts. */
 static void read_pair(uint64_t *t, uint64_t *ns)
 {
 	uint64_t before, after, now, best = UINT64_MAX;
@@ -107,13 +102,13 @@ static void read_pair(uint64_t *t, uint64_t *ns)
 		after = ticks();
 		if (after - before < best) {
 			best = after - before;
-			*t = before; /* so the counter's time does not start behind *ns */
+			*t = before; /* the counter's time does not start behind *ns */
 			*ns = now;
 		}
 	}
 }
 
-/* The rate's error is a few ppm MEASURE_NS after the first reading, and less later. */
+/* The error is a few ppm MEASURE_NS after the first reading, and less later. */
 static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
 {
 	read_pair(start, base);
@@ -200,7 +195,7 @@ static bool rate_is_known(void)
 static void use_counter(void)
 {
 	if (counter_rate(&clk.start, &clk.base_ns, &clk.mult))
-		/* Release: a thread that reads `counter` as true also reads the other fields. */
+		/* Release: pairs with the acquires in system_now() and host_now(). */
 		atomic_store_explicit(&clk.counter, true, memory_order_release);
 }
 
@@ -221,7 +216,7 @@ static inline uint64_t counter_now(void)
 	return clk.base_ns + (uint64_t)(((u128)(ticks() - clk.start) * clk.mult) >> 32);
 }
 
-/* @return the time while the CPU's counter is not in use; begins to use it if its rate is known */
+/* Time while the counter is not in use; begins to use it if its rate is known. */
 static __attribute__((noinline)) uint64_t system_now(void)
 {
 	uint64_t now;
@@ -232,10 +227,7 @@ static __attribute__((noinline)) uint64_t system_now(void)
 	if (first.usable && now - first.ns >= MEASURE_NS &&
 	    !atomic_flag_test_and_set_explicit(&first.measuring, memory_order_relaxed))
 		use_counter();
-	/*
-	 * Acquire: pairs with use_counter(). Another thread may have switched to the counter since
-	 * `now` was read. The counter's time may then be some ns later than `now`.
-	 */
+	/* Acquire: pairs with use_counter(). The counter's time may be some ns later than `now`. */
 	return atomic_load_explicit(&clk.counter, memory_order_acquire) ? counter_now() : now;
 }
 
@@ -267,7 +259,7 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-/* Worker addresses contain this hash of the kernel's boot id, so other hosts do not get the id. */
+/* Worker addresses contain the hash, so other hosts do not get the boot id. */
 static uint64_t host_id(void *arg)
 {
 	static const struct weft_siphash_key key = {0x7765667420686f73ull, 0x7420696420303031ull};
@@ -292,11 +284,10 @@ const struct weft_platform weft_platform_host = {
 /* ------------------------------------------------------------------ copy rate */
 
 /*
- * The measurement copies pieces of 4 KiB between buffers larger than the first-level cache, as
- * packing a message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work
- * most rounds therefore lie between two preemptions, which last for milliseconds. The fastest round
- * counts. 64 rounds take 0.6 ms. The measurement ends early when it has taken COPY_LIMIT_NS and
- * COPY_ENOUGH rounds: after fewer rounds a single preemption could decide the result.
+ * Pieces of 4 KiB are copied between buffers larger than the first-level cache, as packing a
+ * message does. A round is short, 64 KiB / 7 GB/s = 9 us, so most rounds lie between two
+ * preemptions, and the fastest one counts. 64 rounds take 0.6 ms. After fewer than COPY_ENOUGH
+ * rounds a single preemption could decide the result.
  */
 #define COPY_BUFFER (512u << 10)
 #define COPY_PIECE 4096u
@@ -308,7 +299,7 @@ const struct weft_platform weft_platform_host = {
 static pthread_mutex_t copy_bw_lock = PTHREAD_MUTEX_INITIALIZER;
 static double copy_bw;
 
-/* The asm statement reads all memory, so the compiler cannot remove the copies. */
+/* The asm statement keeps the compiler from removing the copies. */
 static unsigned char copy_round(unsigned char *dst, const unsigned char *src, size_t at)
 {
 	for (size_t n = 0; n < COPY_ROUND; n += COPY_PIECE)
@@ -325,7 +316,7 @@ double weft_bcopy_bw_measure(const struct weft_platform *platform)
 
 	if (!mem)
 		return WEFT_BCOPY_BW_DEFAULT;
-	memset(mem, 1, 2 * COPY_BUFFER); /* the pages exist before the measurement starts */
+	memset(mem, 1, 2 * COPY_BUFFER); /* page faults come before the measurement */
 	start = platform->now(platform->arg);
 	for (unsigned int i = 0; i < COPY_ROUNDS; i++) {
 		before = platform->now(platform->arg);
@@ -347,7 +338,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 {
 	double bw;
 
-	/* A replaced clock may be simulated. Its result must not become the one of the process. */
+	/* A simulated clock must not give the result of the process. */
 	if (!platform || platform->now != weft_platform_host.now)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&copy_bw_lock);
@@ -360,7 +351,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 
 /* ------------------------------------------------------------------ memory limit */
 
-/* @return the number in the file; SIZE_MAX = no number ("max"), or the file cannot be opened */
+/* @return SIZE_MAX = no number ("max"), or the file cannot be opened */
 static size_t read_limit(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -392,7 +383,6 @@ static size_t least_limit(const char *mount, char *group, const char *file)
 	}
 }
 
-/* Does a list of controllers, such as "cpu,memory", contain "memory"? */
 static int has_memory(const char *controllers)
 {
 	const char *at = strstr(controllers, "memory");
@@ -402,7 +392,7 @@ static int has_memory(const char *controllers)
 
 size_t weft_memory_group_limit(const char *groups, const char *mount)
 {
-	/* A line of /proc/PID/cgroup: "ID:CONTROLLERS:GROUP"; of version 2: "0::GROUP". */
+	/* A line is "ID:CONTROLLERS:GROUP"; of version 2: "0::GROUP". */
 	char line[1024], controllers[256], group[768], below[512];
 	size_t least = SIZE_MAX, limit = SIZE_MAX;
 	FILE *f = fopen(groups, "re");
@@ -436,7 +426,7 @@ size_t weft_memory_limit(void)
 
 /* ------------------------------------------------------------------ requests to the kernel */
 
-/* Bytes that one recv() can return. The kernel splits a dump into parts of at most this size. */
+/* Bytes of one recv(): the kernel splits a dump into parts of at most this size. */
 #define ANSWER 16384
 
 void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,
@@ -476,7 +466,7 @@ struct answer {
 	size_t least;
 	weft_netlink_cb take;
 	void *arg;
-	bool any; /* a message of type `wanted` and sufficient length has arrived */
+	bool any; /* a wanted message has arrived */
 };
 
 /* As NLMSG_NEXT(), but @p left does not wrap around after a last message without padding. */
@@ -580,7 +570,6 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 
 /* ------------------------------------------------------------------ the user's folder */
 
-/* Another user with write access to the folder could put a socket there, or replace a file. */
 bool weft_private_folder(const char *path)
 {
 	struct stat st;
@@ -617,8 +606,8 @@ int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len
 }
 
 /*
- * A connect() with another type of socket fails. ECONNREFUSED means that no process has the socket
- * open; the error differs if one has, also before listen(). The owner notices nothing.
+ * ECONNREFUSED means that no process has the socket open; the error differs if one has, also before
+ * listen() or with another type of socket. The owner notices nothing.
  */
 bool weft_socket_is_dead(const char *path)
 {

@@ -23,7 +23,7 @@
 #include "weft_build.h"
 #include "weft_vcs.h"
 
-/* Lines have wall-clock time. Only people read it, so it does not use the platform's clock. */
+/* Lines have wall-clock time, not the platform's, since only people read it. */
 
 int weft_log_level = WEFT_LOG_WARN;
 
@@ -37,7 +37,6 @@ static void *log_callback_arg;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* Replace "%p" in WEFT_LOG_FILE by the process id, "%h" by the host's name. */
 static void expand(const char *file, char *path, size_t size)
 {
 	char host[64] = "localhost";
@@ -62,7 +61,7 @@ static void expand(const char *file, char *path, size_t size)
 
 /*
  * Not blocking: a FIFO without a reader, or a line without a carrier, must not hold the process.
- * With O_NOCTTY a terminal does not become that of a process without one.
+ * O_NOCTTY: a terminal does not become that of the process.
  */
 static int open_to_append(const char *path, int more)
 {
@@ -75,7 +74,7 @@ static bool is_of_user(const struct stat *st)
 	return st->st_uid == 0 || st->st_uid == geteuid();
 }
 
-/* @param followed  a link led to the file, so its owner is not checked */
+/* @param followed  a link led to the file: the owner is not checked */
 static int check_type(int fd, bool followed)
 {
 	struct stat st;
@@ -91,8 +90,8 @@ static int check_type(int fd, bool followed)
 
 /*
  * The log contains addresses and names of hosts, and root often writes it in /tmp. So only the
- * owner can access a new file. A file, a pipe or a link that belongs neither to root nor to the
- * effective user is refused; the owner of a link's target is not checked.
+ * owner can access a new file. A file, pipe or link that belongs neither to root nor to the
+ * effective user is refused.
  */
 static int log_open(const char *path)
 {
@@ -114,7 +113,7 @@ static int log_open(const char *path)
 		close(fd);
 		return rc;
 	}
-	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* blocking writes, so that lines are complete */
+	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* blocking, so that lines are complete */
 	return fd;
 }
 
@@ -148,7 +147,7 @@ void weft_log_set_callback(weft_log_cb callback, void *arg)
 	log_callback_arg = arg;
 }
 
-/* @return true: the application has handled the line, so it is not written to the log */
+/* @return true: the application has handled the line, so it is not written */
 static bool call_back(enum weft_log_level level, const char *origin, const char *text)
 {
 	char source[256] = "";
@@ -167,7 +166,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 	struct tm tm;
 	int k;
 
-	room = sizeof(line) - 1; /* the last byte is for the line feed */
+	room = sizeof(line) - 1;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
@@ -184,7 +183,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 	if (log_callback && call_back(level, origin, line + text))
 		return;
 	line[n++] = '\n';
-	/* One write, so that lines do not mix. A failed write of the log is ignored. */
+	/* One write, so that lines do not mix. A failed one is ignored. */
 	if (write(log_fd, line, n) < 0)
 		return;
 }
@@ -192,7 +191,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 void weft_log_block(const char *text, size_t length)
 {
 	if (write(log_fd, text, length) < 0)
-		return; /* a failed write of the log is ignored */
+		return; /* ignored */
 }
 
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)
@@ -258,10 +257,7 @@ const char *weft_build_info(void)
 	       " shm self\n";
 }
 
-/*
- * The meaning of a status in Weft, which often differs from libc's strerror() for the same number.
- * The texts name no object; the log and the callbacks name it.
- */
+/* Meanings often differ from those of strerror(). The log and the callbacks name the object. */
 static const struct {
 	int err;
 	const char *text;
@@ -325,12 +321,12 @@ const char *weft_strerror(int status)
 #define FLUSH_S 1
 
 struct line {
-	int fd; /* a duplicate: the caller may close the key log before the line is written */
+	int fd; /* a duplicate: the caller may close its own before the line is written */
 	size_t len;
 	char text[128];
 };
 
-/* The lock guards the numbers of waiting and lost lines of the process, not the writes. */
+/* Guards the numbers, not the writes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t written;
 static unsigned int waiting, lost;
@@ -355,7 +351,7 @@ static void init_condition(void)
 	pthread_condattr_destroy(&attr);
 }
 
-/* Forget the lines that wait: the parent writes them. */
+/* The parent writes the waiting lines. */
 static void after_fork_in_child(void)
 {
 	waiting = lost = 0;
@@ -410,7 +406,7 @@ static void write_line(void *arg)
 	struct line *line = arg;
 	ssize_t n;
 
-	/* One call: the lines of several processes do not mix. */
+	/* One write, so that lines of several processes do not mix. */
 	do {
 		n = write(line->fd, line->text, line->len);
 	} while (n < 0 && errno == EINTR);
@@ -430,7 +426,6 @@ static void print_line(struct line *line, unsigned int mode, uint32_t conn, uint
 	line->len = (size_t)len;
 }
 
-/* @return NULL: there is no memory, or too many lines wait */
 static struct line *begin_line(int *rc)
 {
 	struct line *line = weft_secret_alloc(sizeof(*line));

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/log.h
- * The library's log: one line per event, on stderr or in WEFT_LOG_FILE. Also here: probes for
- * tracers, and the key log.
- *
- * A line is `date time weft level [source]: text`; the source is the worker or endpoint
- * (core/worker.h). Nothing logs per message. Lines that a peer can cause go through
- * weft_log_limited(), so that no peer can fill a disk. The level and the file belong to the
- * process; the context created last sets them. Any thread may log: a line is one write.
+ * The log, probes for tracers, the key log. A line is `date time weft level [source]: text`; the
+ * source is a worker or endpoint (core/worker.h). Nothing logs per message. Lines that a peer can
+ * cause go through weft_log_limited(), so that no peer can fill a disk. The level and the file
+ * belong to the process; the context created last sets them. Any thread may log.
  */
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H
@@ -20,21 +17,20 @@
 #include "weft.h"
 #include "weft_build.h"
 
-/** Lines of this level and of lower numbers are written. Threads read it without a lock. */
+/** Lines of higher levels are not written. Threads read it without a lock. */
 extern int weft_log_level;
 
 /**
- * Set the level of the log and the file that it is written to.
  * @param file  NULL or "" = stderr; "%p" becomes the process id, "%h" the host's name
  * @return 0; -EPERM: another user owns the file; -EINVAL: it is a disk; or the error of opening the
  *   file. After an error the level is set, and lines still go to the previous file
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 
-/** Write lines unchanged, at any weft_log_level: output that the user has requested. */
+/** Write lines unchanged, at any weft_log_level, because the user has requested them. */
 void weft_log_block(const char *text, size_t length);
 
-/** Write a line. @p origin is its source; NULL = the process as a whole. */
+/** @param origin  source of the line; NULL = the process as a whole */
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
@@ -50,7 +46,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 #define weft_info(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
 
-/** State of one limit of lines per time; it begins zeroed. */
+/** Begins zeroed. */
 struct weft_log_limit {
 	uint64_t since_ns;
 	unsigned int lines;
@@ -58,12 +54,12 @@ struct weft_log_limit {
 };
 
 /**
- * May another line be written? At most 5 in a period of 10 s. The first line of the next period
- * follows a line with the number of lines left out. The call reads the clock and counts the line.
+ * At most 5 lines in a period of 10 s. The first line of the next period follows a line with the
+ * number of lines left out. Reads the clock, and counts the line.
  */
 bool weft_log_allowed(struct weft_log_limit *limit);
 
-/** weft_log() for code that a peer can cause to run often. */
+/** For lines that a peer can cause often. */
 #define weft_log_limited(limit, level, ...)                                    \
 	do {                                                                   \
 		if ((int)(level) <= weft_log_level && weft_log_allowed(limit)) \
@@ -73,11 +69,9 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 /* ------------------------------------------------------------------ USDT probes */
 
 /*
- * USDT probes (doc/capture.md): places in the library at which a tracer may stop or count. A probe
- * is one nop and a note in the ELF file; without SystemTap's header at build time it is nothing.
- *
- * Arguments are values that the code has anyway, so that no instruction computes them. Their number
- * and order is an interface of scripts: new arguments are appended.
+ * USDT probes (doc/capture.md) are places at which a tracer may stop or count. A probe is one nop
+ * and a note in the ELF file; without SystemTap's header at build time it is nothing. Arguments are
+ * values that the code has anyway. Scripts use their number and order, so new ones are appended.
  */
 
 #if WEFT_HAVE_SDT
@@ -91,18 +85,14 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 
 /* ------------------------------------------------------------------ key log */
 
-/*
- * The lines of a key log (doc/sealing.md, "Key log"). Its file may be on a server that does not
- * respond, so threads of base/thread.h write the lines.
- */
+/* A server may not respond, so threads of base/thread.h write the file (doc/sealing.md). */
 
-/** The maximum number of lines of the process that wait to be written. */
 #define WEFT_KEYLOG_LINES 256u
 
 /**
- * Append the secret of the frames that have this connection and token in their header. Any thread
- * may call this; the call returns before the line is written. Lost lines are counted, also those
- * that are lost after the return. The log reports the first lost line since the last flush.
+ * Append the secret of frames with this connection and token in their header. Any thread may call
+ * this; it returns before the line is written. Lost lines are counted; the log reports the first
+ * one since the last flush.
  * @param fd  of weft_keylog_open(); may be closed after this call
  * @param mode  2 encrypt, 1 auth
  * @return 0: a thread will try to write the line; -ENOBUFS: WEFT_KEYLOG_LINES lines wait; or
@@ -111,10 +101,7 @@ bool weft_log_allowed(struct weft_log_limit *limit);
 int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
 		      const uint8_t secret[32]);
 
-/**
- * Block until no line waits, for at most a second.
- * @return lines of the process that still wait, and those lost since the last flush
- */
+/** Blocks for at most 1 s. @return lines that still wait, or were lost since the last flush */
 unsigned int weft_keylog_flush(void);
 
 #endif /* WEFT_LOG_H */

@@ -4,7 +4,7 @@
 
 /* ------------------------------------------------------------------ measured rate of a lane */
 
-/* The lower bound of an estimate, as a share of the nominal rate. */
+/* Lower bound of an estimate, as a share of the nominal rate. */
 #define FLOOR (1.0 / 1024)
 
 void weft_rate_init(struct weft_rate *r, double nominal)
@@ -20,7 +20,6 @@ static void begin_span(struct weft_rate *r)
 	r->limited = false;
 }
 
-/* The span is over: update the estimate. */
 static bool end_span(struct weft_rate *r, uint64_t now)
 {
 	uint64_t weight = r->span < WEFT_RATE_MAX ? r->span : WEFT_RATE_MAX;
@@ -31,7 +30,7 @@ static bool end_span(struct weft_rate *r, uint64_t now)
 	begin_span(r);
 	if (!counts)
 		return false;
-	/* The first sample weighs at least half, because the nominal rate is no measurement. */
+	/* At least half, because the nominal rate is no measurement. */
 	if (r->seen == 0 && share < 0.5)
 		share = 0.5;
 	r->rate += (is - r->rate) * share;
@@ -69,7 +68,7 @@ bool weft_rate_pause(struct weft_rate *r, uint64_t now)
 
 bool weft_rate_stop(struct weft_rate *r, uint64_t now)
 {
-	/* The work ended at an unknown time in this span, so the lane may have waited since. */
+	/* The lane may have waited since the work ended. */
 	r->limited = true;
 	if (r->running && r->first != 0)
 		r->span += now - r->last;
@@ -93,7 +92,6 @@ double weft_rate_get(struct weft_rate *r, uint64_t now)
 
 /* ------------------------------------------------------------------ quota of requests */
 
-/* Start a new period in which the peer must deliver a quarter of its outstanding amount. */
 static void judge_anew(struct weft_share *s, struct weft_share_user *u, uint64_t now)
 {
 	u->due = u->out / 4 + 1;
@@ -118,7 +116,7 @@ static bool is_late(const struct weft_share *s, const struct weft_share_user *u,
 
 	if (now - u->since < WEFT_SHARE_STALL)
 		return false;
-	/* If no other peer delivers, the load of other peers is not the reason for the delay. */
+	/* If no other peer delivers, their load is not the reason for the delay. */
 	return came == 0 || came >= s->used || now - u->since >= WEFT_SHARE_STALL_MAX;
 }
 
@@ -194,7 +192,7 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
 		return;
 	}
 	if (begun < p->late)
-		return; /* this wait began before the last late one ended: count both once */
+		return; /* the wait began before the end of the last long one: count both once */
 	p->late = now;
 	p->span = p->span < WEFT_PROMPT_LEAST ? WEFT_PROMPT_LEAST : p->span * 2;
 	if (p->span > WEFT_PROMPT_MOST)
@@ -204,12 +202,12 @@ void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t no
 
 /* ------------------------------------------------------------------ the pool of credit */
 
-/* A window's floor is the limit divided by FLOOR_PART. A quarter of the limit is for floors. */
+/* A floor is the limit / FLOOR_PART. A quarter of the limit is for floors. */
 #define FLOOR_PART 2048
 #define RESERVE_PART 4
-/* A new peer gets at most the remaining pool divided by this, in addition to its floor. */
+/* A new peer gets at most the remaining pool / FIRST_PART, and its floor. */
 #define FIRST_PART 32
-/* A growth by less than the window divided by this is not worth a CREDIT message. */
+/* A growth below the window / WORTH_PART is not worth a CREDIT message. */
 #define WORTH_PART 8
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -235,7 +233,7 @@ void weft_credit_pool_init(struct weft_credit_pool *p, uint64_t limit, uint64_t 
 	p->floor = less(p->floor, max);
 }
 
-/* Credit that is neither granted nor reserved for the floors of future peers. */
+/* Neither granted nor reserved for the floors of future peers. */
 static uint64_t credit_left(const struct weft_credit_pool *p)
 {
 	uint64_t peers = p->limit / RESERVE_PART / p->floor;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/pacing.h
- * Rules that pace what a worker sends, requests and registers, and what peers may send: measured
- * rate of a lane, quota of requests to peers, backoff of registrations, promptness of a peer, pool
- * of credit. Functions get the time as an argument and allocate nothing.
+ * Pacing of what a worker sends, requests and registers, and of what peers may send. Functions get
+ * the time as an argument and allocate nothing.
  */
 #ifndef WEFT_PACING_H
 #define WEFT_PACING_H
@@ -17,49 +16,45 @@
 /* ------------------------------------------------------------------ measured rate of a lane */
 
 /*
- * The measured rate of a lane: bytes that arrived (for sent data: were acknowledged) per time while
- * the lane had a backlog.
+ * The measured rate: bytes that arrive (sent data: are acknowledged) per time while the lane has a
+ * backlog, that is, while its sender has more for it than it takes.
  *
- * The estimate begins with the nominal rate. It then follows the bytes that the lane delivers while
- * it is *backlogged*, that is, while its sender has more for it than it takes. Bytes are counted
- * over spans of at least #WEFT_RATE_SPAN, and the estimate follows them with a time constant of
- * #WEFT_RATE_TAU. A span in which the lane may have waited for work (*limited*) gives only a lower
- * bound of the rate.
+ * The estimate begins with the nominal rate, and follows the bytes counted in *spans*. A span in
+ * which the lane may have waited for work (*limited*) gives only a lower bound of the rate.
  *
- * An estimate that was not confirmed for #WEFT_RATE_STALE drifts back to the nominal rate, by at
- * most a factor of two per #WEFT_RATE_STALE, when it is read. So a lane that was slow, and was not
- * used because of it, is tried again.
+ * An estimate not confirmed for #WEFT_RATE_STALE drifts back to the nominal rate when it is read,
+ * by at most a factor of two in that time. So a lane that was slow, and was not used because of
+ * it, is tried again.
  *
- * A span begins with the first bytes that arrive after the lane got work, not with the work itself.
- * So a long round trip does not look like a low rate. Bytes that arrive at the same time as the
- * first ones are not counted, because their transfer time is unknown. A span has at most the weight
- * of #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
- * ends within a span that is not limited, the next work continues the span, and the time between is
- * not counted.
+ * A span begins with the first bytes that arrive for new work, so a long round trip does not look
+ * like a low rate. Bytes that arrive together with the first ones do not count, because their
+ * transfer time is unknown. A span weighs at most #WEFT_RATE_MAX, because a peer that did not poll
+ * for a second has not become slow. If work ends within a span that is not limited, the next work
+ * continues the span without the time between.
  */
 
 #define WEFT_RATE_SPAN 1000000ull /**< ns; shortest span that counts */
 #define WEFT_RATE_TAU 8000000ull  /**< ns; time constant of the estimate */
-#define WEFT_RATE_MAX 8000000ull  /**< ns; longest time by which one span is weighted */
+#define WEFT_RATE_MAX 8000000ull  /**< ns; longest weight of a span */
 /** ns; age from which the estimate drifts to the nominal rate */
 #define WEFT_RATE_STALE 500000000ull
 
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */
-	double nominal; /**< the rate that the driver states, bytes/s */
-	uint64_t first; /**< time of the first bytes after weft_rate_start(), ns; 0 = none yet */
-	uint64_t last;  /**< time of the last bytes, ns */
-	uint64_t span;  /**< length of the present span so far, ns */
-	uint64_t bytes; /**< bytes that have arrived in the present span */
-	uint64_t seen;  /**< time when a span last changed `rate`, or it drifted, ns; 0 = never */
-	bool running;   /**< the lane has work */
-	bool limited;   /**< in this span the lane may have waited for work */
+	double nominal; /**< bytes/s, as the driver reports */
+	uint64_t first; /**< ns; first bytes after weft_rate_start(); 0 = none yet */
+	uint64_t last;  /**< ns; last bytes */
+	uint64_t span;  /**< ns; length of the present span so far */
+	uint64_t bytes; /**< in the present span */
+	uint64_t seen;  /**< ns; when a span changed `rate`, or `rate` drifted; 0 = never */
+	bool running;
+	bool limited; /**< the lane may have waited for work in this span */
 };
 
 /** @param nominal  bytes/s; 0 or less counts as 1e9 */
 void weft_rate_init(struct weft_rate *r, double nominal);
 
-/** The lane has work from now on. No effect if it already had. */
+/** The lane has work. No effect if it already had. */
 static inline void weft_rate_start(struct weft_rate *r)
 {
 	if (r->running)
@@ -68,66 +63,63 @@ static inline void weft_rate_start(struct weft_rate *r)
 	r->first = 0;
 }
 
-/** In a part of the present span the lane had less work than it could have carried. */
+/** The lane had less work than it could have carried, in a part of the present span. */
 static inline void weft_rate_limited(struct weft_rate *r)
 {
 	r->limited = true;
 }
 
-/** Bytes have arrived or been acknowledged. @return true when the estimate has changed */
+/** @return true when the estimate has changed */
 bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now);
 
-/** The lane has finished all its work. @return true when the estimate has changed */
+/** All work is finished. @return true when the estimate has changed */
 bool weft_rate_pause(struct weft_rate *r, uint64_t now);
 
-/** The lane ran out of work at an unknown time. @return true when the estimate has changed */
+/** Work ran out at an unknown time. @return true when the estimate has changed */
 bool weft_rate_stop(struct weft_rate *r, uint64_t now);
 
-/** @return the estimate in bytes/s, > 0; a stale one first drifts towards the nominal rate */
+/** @return bytes/s, > 0; a stale estimate first drifts towards the nominal rate */
 double weft_rate_get(struct weft_rate *r, uint64_t now);
 
 /* ------------------------------------------------------------------ quota of requests */
 
 /*
- * A limit for all outstanding requests of a worker to its peers. One quota counts bytes of
- * rendezvous (rndv/pull.c), another one pieces of gets (rma/fence.c).
+ * A limit for all outstanding requests of a worker to its peers: bytes of rendezvous (rndv/pull.c),
+ * or pieces of gets (rma/fence.c).
  *
  * A peer with nothing outstanding always gets a small request. A peer that does not deliver is
- * *stalled*: its outstanding requests no longer count, so that other peers get its share, and it
- * gets no further requests. Peers are judged only while the limit is reached, by the data that they
- * deliver. A peer must deliver a quarter of its outstanding amount within 20 ms. While any peer
- * delivers, it has more time: until all peers have delivered as much as is outstanding, but at most
- * 200 ms. A stalled peer that delivers a quarter is no longer stalled.
- *
- * So the limit applies to the peers that deliver. The requests to a stalled peer are in addition to
- * the limit.
+ * *stalled*: its outstanding requests do not count, so that other peers get its share, and it gets
+ * no further requests. While the limit is reached, a peer must deliver a quarter of its outstanding
+ * amount within 20 ms. While any peer delivers, it has more time: until all peers have delivered as
+ * much as is outstanding, but at most 200 ms. A stalled peer that delivers a quarter is no longer
+ * stalled. So the requests to stalled peers are in addition to the limit.
  */
 
-/** ns; time in which a peer must deliver a quarter of its outstanding amount */
+/** ns in which a peer must deliver a quarter of its outstanding amount */
 #define WEFT_SHARE_STALL 20000000ull
-/** ns; upper bound of that time while any peer delivers */
+/** ns: upper bound of that time while any peer delivers */
 #define WEFT_SHARE_STALL_MAX 200000000ull
 
-/** A peer's part of a quota; it begins zeroed. */
+/** Begins zeroed. */
 struct weft_share_user {
 	TAILQ_ENTRY(weft_share_user) link; /**< in weft_share.users, if `listed` */
-	uint64_t out;                      /**< outstanding amount of the peer */
-	uint64_t due;                      /**< amount that must still arrive in this period */
-	uint64_t since;                    /**< ns; when the period began */
-	uint64_t came;                     /**< weft_share.came when the period began */
+	uint64_t out;
+	uint64_t due;   /**< amount that must still arrive in this period */
+	uint64_t since; /**< ns: start of the period */
+	uint64_t came;  /**< weft_share.came at `since` */
 	bool listed, stalled;
 };
 
 TAILQ_HEAD(weft_share_users, weft_share_user);
 
-/** A quota of all peers. Its amounts are all in bytes, or all in pieces. */
+/** Amounts are all in bytes, or all in pieces. */
 struct weft_share {
 	uint64_t limit;
-	uint64_t used;    /**< outstanding amount of peers that are not stalled */
-	uint64_t peak;    /**< the greatest value of `used` after a request */
-	uint64_t came;    /**< amount that arrived from all peers, cumulative */
-	uint64_t stalled; /**< outstanding amount of stalled peers */
-	uint64_t stalls;  /**< times that a peer became stalled */
+	uint64_t used; /**< outstanding amount of peers that are not stalled */
+	uint64_t peak; /**< the greatest value of `used` after a request */
+	uint64_t came; /**< cumulative amount that arrived from all peers */
+	uint64_t stalled;
+	uint64_t stalls;
 	/** peers with outstanding requests that are not stalled, the oldest period first */
 	struct weft_share_users users;
 };
@@ -138,69 +130,63 @@ static inline void weft_share_init(struct weft_share *s, uint64_t limit)
 	TAILQ_INIT(&s->users);
 }
 
-/** Is the limit not reached? If it is, the call first makes peers that are late stalled. */
+/** @return false: the limit is reached, also without peers that are late, which become stalled */
 bool weft_share_free(struct weft_share *s, uint64_t now);
-/** May @p u get a request now? If it has nothing outstanding: yes, a small one, in any case. */
+/** May @p u get a request? With nothing outstanding it may get a small one in any case. */
 bool weft_share_room(struct weft_share *s, const struct weft_share_user *u, uint64_t now);
-/** @p n were requested from the peer. */
 void weft_share_take(struct weft_share *s, struct weft_share_user *u, uint64_t n, uint64_t now);
-/** @p n of the outstanding amount arrived, or (@p good false) will not arrive. */
+/** @p n has arrived, or (@p good false) will not arrive. */
 void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n, bool good,
 		     uint64_t now);
 
 /* ------------------------------------------------------------------ backoff of registrations */
 
 /*
- * Backoff for registrations on the fly that the system refuses because locked memory is used up.
- * Without it each message would cost a system call that pins its pages, fails, and unpins them.
+ * Registrations on the fly are refused when locked memory is used up. Without a backoff each
+ * message would cost a system call that pins its pages, fails, and unpins them.
  *
  * A failure is recorded as a total: the bytes registered already, and those of the message. A
- * smaller total may still succeed, so a smaller message, or one after a deregistration, is tried at
- * once. Other messages are tried after a time that doubles with each such failure, which detects a
- * raised limit. A success with this total or more resets the backoff.
+ * smaller total may succeed, so it is tried at once. Others are tried after a time that doubles
+ * with each such failure, which detects a raised limit. A success with this total or more resets
+ * the backoff.
  */
 
-#define WEFT_BACKOFF_MIN_NS 1000000ull    /**< waiting time after the first failure: 1 ms */
-#define WEFT_BACKOFF_MAX_NS 1000000000ull /**< upper bound of the waiting time: 1 s */
+#define WEFT_BACKOFF_MIN_NS 1000000ull    /**< after the first failure: 1 ms */
+#define WEFT_BACKOFF_MAX_NS 1000000000ull /**< upper bound: 1 s */
 
 /** Zeroed = nothing has failed. */
 struct weft_backoff {
-	uint64_t until; /**< ns: no attempt with `total` or more before this time */
-	uint64_t wait;  /**< ns: last waiting time; 0 = nothing has failed */
-	/** bytes: least refused sum of the registered bytes and those of the message */
-	size_t total;
-	int err; /**< error of the last failure */
+	uint64_t until; /**< ns: no attempt with `total` or more before */
+	uint64_t wait;  /**< ns: last wait; 0 = nothing has failed */
+	size_t total;   /**< bytes: least refused total */
+	int err;
 };
 
-/** Is the cause of @p err a lack of locked memory? EPERM means a limit of 0 locked bytes. */
+/** Is locked memory the cause? EPERM means a limit of 0 locked bytes. */
 static inline bool weft_backoff_is_shortage(int err)
 {
 	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
 }
 
-/**
- * Is a registration of @p length bytes, in addition to @p held, worth an attempt?
- * @return 0: yes; or the error of the last failure
- */
+/** @param held  bytes registered. @return 0: worth an attempt; or the error of the last failure */
 static inline int weft_backoff_check(const struct weft_backoff *b, uint64_t now, size_t held,
 				     size_t length)
 {
 	return b->wait != 0 && now < b->until && held + length >= b->total ? b->err : 0;
 }
 
-/** Bytes that must be deregistered before the total is less than the one that was refused. */
+/** Bytes to be deregistered before the total is less than the refused one. */
 static inline size_t weft_backoff_excess(const struct weft_backoff *b, size_t held, size_t length)
 {
 	return b->wait != 0 && held + length >= b->total ? held + length - b->total + 1 : 0;
 }
 
-/** The registration was refused with @p err. */
 static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, size_t held,
 				       size_t length, int err)
 {
 	size_t total = held + length;
 
-	/* The wait does not grow when a smaller total is refused for the first time. */
+	/* A smaller total refused for the first time does not raise the wait. */
 	if (b->wait == 0 || total < b->total) {
 		b->total = total;
 		b->wait = b->wait ? b->wait : WEFT_BACKOFF_MIN_NS;
@@ -211,7 +197,7 @@ static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, siz
 	b->err = err;
 }
 
-/** The registration succeeded: end the backoff if its total is at least the refused one. */
+/** The backoff ends if the total is at least the refused one. */
 static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size_t length)
 {
 	if (b->wait != 0 && held + length >= b->total)
@@ -221,34 +207,34 @@ static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size
 /* ------------------------------------------------------------------ promptness of a peer */
 
 /*
- * Does a peer on this host make progress soon when a transfer needs it? Not while its process
- * computes or waits for a core. A copy by the kernel needs no progress of the peer. So after a long
- * wait for the peer the kernel copies the next transfers. Their number doubles with each long wait,
- * and each short wait halves the number that the next long one doubles.
+ * A peer on this host makes no progress while its process computes or waits for a core. A copy by
+ * the kernel needs no progress of the peer, so after a long wait for the peer the kernel copies the
+ * next transfers. Their number doubles with each long wait, and each short wait halves the number
+ * that the next long one doubles.
  */
 
-#define WEFT_PROMPT_NS 2500000ull /**< ns; a wait above this is long, below it short */
+#define WEFT_PROMPT_NS 2500000ull /**< a longer wait is long, another one short */
 #define WEFT_PROMPT_LEAST 16u     /**< transfers without the peer after the first long wait */
 #define WEFT_PROMPT_MOST 4096u
 
-/** The state of one peer; zeroed = the peer is prompt. */
+/** Zeroed: the peer is prompt. */
 struct weft_promptness {
-	uint64_t stuck; /**< time since when a message has had no room at the peer, ns; or 0 */
-	uint64_t late;  /**< time when the last long wait ended, ns */
-	uint16_t left;  /**< next transfers that are made without the peer */
-	uint16_t span; /**< `left` after the last long wait, halved by each short wait since then */
+	uint64_t stuck; /**< ns: since when the peer has had no room; 0 = it has room */
+	uint64_t late;  /**< ns: end of the last long wait */
+	uint16_t left;  /**< next transfers without the peer */
+	uint16_t span;  /**< `left` after the last long wait, halved by each short wait */
 };
 
-/** A wait for the peer's progress that began at @p begun has ended at @p now, ns. */
+/** A wait for the peer's progress has ended. Times in ns. */
 void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now);
 
-/** Must the next transfer be made without the peer? If so, it is counted as made. */
+/** @return true: the next transfer must be made without the peer, and is counted as made */
 static inline bool weft_promptness_avoid(struct weft_promptness *p)
 {
 	return p->left > 0 && p->left-- > 0;
 }
 
-/** A message had no room at the peer (@p full), or has been sent. */
+/** @param full  a message had no room at the peer; false: one has been sent */
 static inline void weft_promptness_room(struct weft_promptness *p, bool full, uint64_t now)
 {
 	if (!full && p->stuck)
@@ -260,8 +246,8 @@ static inline void weft_promptness_room(struct weft_promptness *p, bool full, ui
 
 /*
  * How much of a worker's memory for unexpected messages each peer may use. Each peer has a
- * *window*; all peers share a *pool*. One pool counts payload bytes, another one messages
- * (msg/credit.c defines which message counts in which pool).
+ * *window*; all peers share a *pool*, one of payload bytes, another one of messages (msg/credit.c
+ * defines which message counts in which).
  *
  * Each peer gets a floor, less if the pool is exhausted, that the pool never takes back. A quarter
  * of the pool is reserved for floors of future peers. A new peer also gets a part of the rest. When
@@ -270,12 +256,11 @@ static inline void weft_promptness_room(struct weft_promptness *p, bool full, ui
  * nearly empty and the window larger than its even share. So idle peers keep their windows, and
  * active peers share the rest.
  *
- * In figures, with L = WEFT_UNEXP_LIMIT (64 MiB of bytes; one message for each 256 B of it, 2^18):
- * a floor is 1/2048 of the pool (32 KiB, 128 messages). 512 peers exhaust the pool; further peers
- * get 4 KiB and 16 messages each, beyond the limit: a job of 10,000 peers needs a floor for each. A
- * new peer gets its floor and up to 1/32 of the remaining pool, together at most WEFT_EAGER_CREDIT
- * and 4096 messages. Of 128 peers the first one has 1 MiB and 4096 messages, the last one 62 KiB
- * and 251. All windows together are at most L + 4 KiB x peers.
+ * With L = WEFT_UNEXP_LIMIT (64 MiB of bytes; one message for each 256 B of it, 2^18): a floor is
+ * 1/2048 of the pool (32 KiB, 128 messages). 512 peers exhaust the pool; further peers get 4 KiB
+ * and 16 messages each, beyond the limit: a job of 10,000 peers needs a floor for each. A new peer
+ * gets its floor and up to 1/32 of the remaining pool, together at most WEFT_EAGER_CREDIT and 4096
+ * messages. All windows together are at most L + 4 KiB x peers.
  *
  * The memory that up to 512 hostile peers together can make a worker use
  * (test/unit/msg/hostile_bench.c):
@@ -294,28 +279,22 @@ static inline void weft_promptness_room(struct weft_promptness *p, bool full, ui
 
 struct weft_credit_pool {
 	uint64_t limit;   /**< bound of `granted`, except for windows of `least` */
-	uint64_t granted; /**< sum of all windows and of unmatched messages of ended endpoints */
-	uint64_t floor;   /**< the least window of a peer that joins within the limit */
-	/** the window of a peer that joins when the limit leaves no room for a floor */
-	uint64_t least;
-	uint64_t first; /**< the largest window of a new peer, if the floor is not larger */
-	uint64_t max;   /**< the largest window of any peer */
+	uint64_t granted; /**< all windows, and unmatched messages of ended endpoints */
+	uint64_t floor;   /**< least window of a peer that joins within the limit */
+	uint64_t least;   /**< window of a peer that joins beyond the limit */
+	uint64_t first;   /**< largest window of a new peer, if the floor is not larger */
+	uint64_t max;
 	uint32_t peers;
 };
 
-/** @p least > 0 */
+/** Requires @p least > 0. */
 void weft_credit_pool_init(struct weft_credit_pool *p, uint64_t limit, uint64_t least,
 			   uint64_t first, uint64_t max);
-/** Add a peer. @return its window */
 uint64_t weft_credit_pool_join(struct weft_credit_pool *p);
-/** The peer is gone: free its window. */
 void weft_credit_pool_leave(struct weft_credit_pool *p, uint64_t window);
-/** The peer has used half of @p window. @return its window's growth, added to `granted` */
+/** The peer has used half of @p window. @return the growth, added to `granted` */
 uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window);
-/**
- * A peer with @p window has returned @p back of its credit. @return the part that goes back to the
- * pool: the caller shrinks the window by this part
- */
+/** @return the part of the returned credit @p back by which the caller shrinks the window */
 uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint64_t back);
 
 #endif /* WEFT_PACING_H */

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #define TIMEOUT_MS 1000 /* longest wait for an answer */
-#define LATE_MS 100     /* the same, if the last question was not answered in time */
-#define WAKE_MS 10      /* time between attempts to wake the worker */
+#define LATE_MS 100     /* longest wait, if the last question had no answer in time */
+#define WAKE_MS 10      /* between attempts to wake the worker */
 
 /* ---- the worker's side ---------------------------------------------------------------------- */
 
@@ -24,9 +24,8 @@ static struct weft_answer_entry *new_entry(struct weft_question *q)
 }
 
 /*
- * With `zeros`, counters that have a help text are reported even when they are 0: a scraper detects
- * the first loss as a change from 0 to 1. A PMD may have hundreds of counters without a help text;
- * only those above 0 are reported.
+ * With `zeros`, counters with a help text are reported at 0, too, because a scraper detects the
+ * first loss as a change from 0 to 1. A PMD may have hundreds without a help text.
  */
 static void on_counter(const char *name, uint64_t value, void *arg)
 {
@@ -40,7 +39,7 @@ static void on_counter(const char *name, uint64_t value, void *arg)
 	e = new_entry(q);
 	if (!e)
 		return;
-	/* Names in DPDK have less than 64 bytes, and only letters, digits, '_' and '/'. */
+	/* DPDK permits less than 64 bytes, and only letters, digits, '_' and '/'. */
 	snprintf(e->text, sizeof(e->text), "%.63s", name);
 	for (char *p = e->text; *p; p++)
 		if (*p == '.')
@@ -61,7 +60,6 @@ static void on_text(const char *text, void *arg)
 		memcpy(e->text + sizeof(e->text) - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Counters of a PMD have no help text, so they are left out. */
 static void on_help(const char *name, uint64_t value, void *arg)
 {
 	struct weft_question *q = arg;
@@ -135,7 +133,6 @@ static unsigned int state_of(struct weft_question *q)
 	return atomic_load_explicit(&q->state, memory_order_acquire);
 }
 
-/* @return true: there is an answer */
 static bool wait_for_answer(struct weft_question *q)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -151,7 +148,7 @@ static bool wait_for_answer(struct weft_question *q)
 			break;
 		nanosleep(&ms, NULL);
 	}
-	/* Withdraw the question, so that it is not answered while the next one is posted. */
+	/* A withdrawn question is not answered while the next one is posted. */
 	return !atomic_compare_exchange_strong(&q->state, &posted, WEFT_QUESTION_IDLE) &&
 	       posted == WEFT_QUESTION_IDLE;
 }
@@ -159,7 +156,7 @@ static bool wait_for_answer(struct weft_question *q)
 const char *weft_question_put(struct weft_question *q, enum weft_question_kind kind,
 			      const char *prefix)
 {
-	/* A worker that was interrupted in its last answer may still write to q->entries. */
+	/* A worker interrupted in its last answer may still write to q->entries. */
 	if (state_of(q) != WEFT_QUESTION_IDLE)
 		return "the worker has not finished its last answer";
 	q->kind = kind;

@@ -71,7 +71,7 @@ __attribute__((format(printf, 3, 4))) static int complain(const struct complaint
 	return rc;
 }
 
-/* File systems whose content crosses a network: the numbers that statfs(2) lists, and others. */
+/* The content crosses a network: numbers of statfs(2), and others. */
 static bool is_remote(int fd)
 {
 	static const uint32_t types[] = {
@@ -86,7 +86,7 @@ static bool is_remote(int fd)
 		0x0bd00bd0, /* Lustre */
 		0x47504653, /* GPFS */
 		0x19830326, /* BeeGFS */
-		0x65735546, /* FUSE: sshfs among others */
+		0x65735546, /* FUSE, such as sshfs */
 	};
 	struct statfs fs;
 
@@ -132,7 +132,7 @@ static int check_file(const struct complaint *c, int fd)
 	return 0;
 }
 
-/* The file may change while it is read: @return bytes up to its end, at most @p size. */
+/* The file may change while it is read. @return bytes, or a negative error */
 static ssize_t read_all(int fd, uint8_t *buf, size_t size)
 {
 	size_t have = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/secret.h
- * Where keys rest: memory that is in no core dump and in no child process, the file of the job
- * key, and the opening of the key log, which base/log.h writes.
+ * Memory for keys, which is in no core dump and no child process; the file of the job key; the
+ * opening of the key log, which base/log.h writes.
  */
 #ifndef WEFT_SECRET_H
 #define WEFT_SECRET_H
@@ -13,25 +13,23 @@
 
 #define WEFT_JOB_KEY_LEN 32u
 
-/** Overwrite with zeros; the compiler cannot omit this. */
+/** Overwrites with zeros; the compiler cannot omit the stores. */
 void weft_secret_wipe(void *data, size_t len);
 
 /**
  * Pages of zeros that core dumps leave out (MADV_DONTDUMP) and that a child of fork() finds empty
- * (MADV_WIPEONFORK). The kernel joins neighbouring pages into one mapping.
+ * (MADV_WIPEONFORK).
  * @return NULL: no memory, or the kernel refuses one of the two
  */
 void *weft_secret_alloc(size_t size);
-/** Overwrite and free memory of weft_secret_alloc(). @p p may be NULL. */
+/** Overwrites the memory. @p p may be NULL. */
 void weft_secret_free(void *p, size_t size);
 
 /**
- * Read the job key. The file must be regular, of 32 bytes that are not all zero, and belong to the
- * effective user; other users must have no permissions for it.
- *
+ * The file must be regular, of 32 bytes that are not all zero, and belong to the effective user;
+ * other users must have no permissions for it.
  * @param key     written on success only
- * @param remote  the file is in a network's file system: its server and the network could read the
- *                key, which deserves a warning
+ * @param remote  the file is in a network's file system, which deserves a warning
  * @param why     on error: a sentence with path, reason and remedy
  * @return 0; -EACCES for owner or mode; -EINVAL if it is no regular file, or for its content; or
  *   the error of the file system
@@ -43,7 +41,6 @@ int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *rem
  * Open a key log to append to it, with mode 0600 if it is new. Another user's file, a symbolic
  * link, a file that other users may use, and all that is no regular file are refused. Processes may
  * share a file.
- * @param why   on error: a sentence with path, reason and remedy
  * @return a descriptor, or a negative errno
  */
 int weft_keylog_open(const char *path, char *why, size_t why_len);

@@ -32,7 +32,7 @@ uint64_t weft_tcp_after(uint64_t now, uint64_t ns)
 /* ------------------------------------------------------------------ client */
 
 #define AGAIN_MS 50  /* pause between attempts while no server listens */
-#define SLICE_MS 100 /* longest time between calls of idle() during a wait */
+#define SLICE_MS 100 /* longest time between calls of idle() */
 
 int weft_tcp_fail(struct weft_tcp_connect *c, int status, const char *fmt, ...)
 {
@@ -89,10 +89,7 @@ int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size,
 	return 0;
 }
 
-/*
- * Is the socket connected to itself? The kernel may choose, for the client, the very port of this
- * host to which it connects, if no server listens there.
- */
+/* Without a server, the kernel may choose for the client the very port to which it connects. */
 static bool is_own(int fd)
 {
 	struct sockaddr_storage here = {0}, there = {0};
@@ -119,7 +116,7 @@ static int open_connection(struct weft_tcp_connect *c, const struct addrinfo *ai
 			getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	}
 	if (err == 0 && is_own(fd)) {
-		/* A reset leaves no TIME_WAIT: the server can use the port at once. */
+		/* A reset leaves no TIME_WAIT, so a server can use the port at once. */
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		err = ECONNREFUSED;
 	}
@@ -146,7 +143,7 @@ static int unreachable(struct weft_tcp_connect *c, int rc)
 			     strerror(-rc));
 }
 
-/* @param[out] far  1: no connection; 2: the host refused; 3: connected, and greet() was called */
+/* @param[out] far  1: no connection; 2: the host refused; 3: greet() was called */
 static int try_address(struct weft_tcp_connect *c, const struct addrinfo *ai, uint64_t end,
 		       unsigned int *far)
 {
@@ -163,7 +160,7 @@ static int try_address(struct weft_tcp_connect *c, const struct addrinfo *ai, ui
 }
 
 /*
- * Try all addresses in order. Each gets an equal part of the remaining time until @p until.
+ * Each address gets an equal part of the time until @p until.
  * @return the socket; or the error, with its text, of the first attempt with the largest `far`
  */
 static int try_addresses(struct weft_tcp_connect *c, const struct addrinfo *list, uint64_t until)
@@ -192,7 +189,6 @@ static int try_addresses(struct weft_tcp_connect *c, const struct addrinfo *list
 	return error;
 }
 
-/* Try all addresses, and again until c->again_until while no server listens. */
 static int connect_any(struct weft_tcp_connect *c, const struct addrinfo *list)
 {
 	uint64_t now = weft_tcp_now(), end;
@@ -255,16 +251,13 @@ int weft_tcp_connect(struct weft_tcp_connect *c)
 
 /* ------------------------------------------------------------------ clients of a server */
 
-/*
- * Clients are not authenticated, so each resource has a bound: places, bytes and time of a client,
- * lines of the log. When all places are in use, a host with many places loses one.
- */
+/* Clients are not authenticated, so each resource has a bound. */
 
 #define PLACES 16u
 #define CLIENT_NS 5000000000u
-#define UNREAD_MAX 4096u    /* bytes of a client that are read after the server's reply */
-#define PAUSE_NS 100000000u /* pause after accept or poll failed: no descriptor, no memory */
-#define LINES_MAX 16u       /* log lines of a server: a port scan must not fill the log */
+#define UNREAD_MAX 4096u    /* bytes read after the server's reply */
+#define PAUSE_NS 100000000u /* after accept or poll failed: no descriptor, no memory */
+#define LINES_MAX 16u       /* of a server: a port scan must not fill the log */
 
 enum place_state { PLACE_FREE, PLACE_READING, PLACE_WRITING, PLACE_LEAVING };
 
@@ -272,20 +265,20 @@ struct place {
 	enum place_state state;
 	int fd;
 	uint64_t until;
-	uint8_t host[8]; /* IPv4 address, or the first 64 bits of an IPv6 address */
+	uint8_t host[8]; /* IPv4 address, or first 64 bits of an IPv6 address */
 	char name[80];
 	size_t got, sent, unread;
 	struct weft_tcp_answer answer;
 };
 
 struct weft_tcp_server {
-	struct weft_tcp_server_params p; /* a copy; p.host belongs to the caller and is not used */
-	int fd, accepted;                /* accepted: a connection to be taken; -1 = none */
+	struct weft_tcp_server_params p; /* p.host belongs to the caller and is not used */
+	int fd, accepted;                /* accepted: to be taken; -1 = none */
 	unsigned int lines;
-	uint64_t accept_at; /* no accept before this time */
-	atomic_uint_least64_t served, refused;
+	uint64_t accept_at;                    /* no accept before */
+	atomic_uint_least64_t served, refused; /* relaxed: counters */
 	struct place place[PLACES];
-	uint8_t hello[]; /* p.hello bytes for each place: the greeting as far as it has arrived */
+	uint8_t hello[]; /* p.hello bytes for each place */
 };
 
 static void place_free(struct place *p)
@@ -302,7 +295,6 @@ static void leave(struct place *p)
 
 static void count_refused(struct weft_tcp_server *s, const struct place *p, const char *why)
 {
-	/* Relaxed: a counter. */
 	atomic_fetch_add_explicit(&s->refused, 1, memory_order_relaxed);
 	if (why[0] && s->lines < LINES_MAX)
 		s->p.refused(s->p.arg, p->name, why, ++s->lines == LINES_MAX);
@@ -325,9 +317,8 @@ static unsigned int places_of(const struct weft_tcp_server *s, const struct plac
 }
 
 /*
- * When all places are in use, a client that has its reply loses its place. If no client has its
- * reply, the oldest client of the host with the most places loses its place. A peer sends its
- * greeting at once, so the peer needs a place for one round trip only.
+ * When all places are in use, a client that has its reply loses its place; else the oldest one of
+ * the host with the most places. A peer sends its greeting at once, so one round trip is enough.
  */
 static struct place *find_place(struct weft_tcp_server *s)
 {
@@ -409,7 +400,6 @@ static void reply_sent(struct weft_tcp_server *s, struct place *p)
 	if (!p->answer.accepted) {
 		count_refused(s, p, p->answer.why);
 	} else {
-		/* Relaxed: a counter. */
 		atomic_fetch_add_explicit(&s->served, 1, memory_order_relaxed);
 		if (s->p.keeps) {
 			s->accepted = p->fd;
@@ -463,10 +453,7 @@ static void read_hello(struct weft_tcp_server *s, struct place *p)
 	}
 }
 
-/*
- * Closing a socket with unread bytes resets the connection, which would discard the reply. So up to
- * UNREAD_MAX bytes are read until the client closes, or its time is over.
- */
+/* Closing a socket with unread bytes resets the connection, which would discard the reply. */
 static void read_rest(struct place *p)
 {
 	uint8_t unread[512];
@@ -511,8 +498,8 @@ static int timeout_of(const struct weft_tcp_server *s, uint64_t now, int ms)
 }
 
 /*
- * Sleep until there is an event. poll() accepts no more entries than RLIMIT_NOFILE, so free places
- * have none. If poll() fails all the same, all descriptors count as ready after a pause.
+ * poll() accepts no more entries than RLIMIT_NOFILE, so free places have none. If it fails all the
+ * same, all descriptors count as ready after a pause.
  * @return true: @p stop is readable
  */
 static bool await_events(struct weft_tcp_server *s, int stop, int ms, bool *ready, bool *clients)
@@ -585,8 +572,8 @@ static int listen_on(const struct addrinfo *ai, int backlog)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* accept4() inherits it */
 	/*
-	 * A connection arrives with its first bytes, or after a second without any. So a client
-	 * that has no core between its connect and its greeting needs no place in this time.
+	 * A connection arrives with its first bytes, or after a second. So a client without a core
+	 * between connect and greeting needs no place.
 	 */
 	setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &one, sizeof(one));
 	if (ai->ai_family == AF_INET6)
@@ -612,7 +599,7 @@ static int open_socket(const struct weft_tcp_server_params *p)
 	snprintf(port, sizeof(port), "%u", p->port);
 	if (getaddrinfo(p->host, port, &hints, &list) != 0)
 		return -EINVAL;
-	/* Without a host, try IPv6 first: such a socket accepts IPv4 connections, too. */
+	/* IPv6 first without a host: such a socket accepts IPv4 connections, too. */
 	for (ai = list; ai && fd < 0; ai = ai->ai_next)
 		if (p->host || ai->ai_family == AF_INET6)
 			fd = listen_on(ai, p->backlog);
@@ -662,13 +649,11 @@ void weft_tcp_server_query(const struct weft_tcp_server *s, char *host, size_t s
 
 uint64_t weft_tcp_server_served(const struct weft_tcp_server *s)
 {
-	/* Relaxed: a counter. */
 	return atomic_load_explicit(&s->served, memory_order_relaxed);
 }
 
 uint64_t weft_tcp_server_refused(const struct weft_tcp_server *s)
 {
-	/* Relaxed: a counter. */
 	return atomic_load_explicit(&s->refused, memory_order_relaxed);
 }
 

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ printable text */
 
-/* @return bytes of the UTF-8 character that begins with @p first; 0 = none begins so */
+/* @return length of a UTF-8 character by its first byte; 0 = none begins so */
 static size_t bytes_of(uint8_t first)
 {
 	if (first < 0x80)
@@ -25,10 +25,6 @@ static size_t bytes_of(uint8_t first)
 	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 }
 
-/*
- * Is @p c a control, a surrogate, a number beyond Unicode, a separator of lines or paragraphs, the
- * byte order mark, or a mark that turns the direction of text (bidi)?
- */
 static bool is_harmful(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
@@ -36,7 +32,6 @@ static bool is_harmful(uint32_t c)
 	       c == 0xfeff || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff;
 }
 
-/* @return bytes of the printable character at @p s, 0 = there is none */
 static size_t printable(const uint8_t *s, size_t left)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -152,10 +147,9 @@ void weft_texts_free(struct weft_texts *texts)
 
 /* ------------------------------------------------------------------ JSON */
 
-#define JSON_RESERVE 64u   /* bytes for the number of members left out, and for the end */
-#define JSON_TEXT_MAX 1024 /* bytes of a text with its zero byte; longer ones are cut */
+#define JSON_RESERVE 64u /* bytes: number of members left out, and the end */
+#define JSON_TEXT_MAX 1024
 
-/* @return false: there is no room, and nothing was written */
 static bool put_json(struct weft_json *j, const char *text, size_t len)
 {
 	if (j->len + len >= j->size)
@@ -189,7 +183,6 @@ void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *co
 		put_json(j, kind == WEFT_JSON_DICT ? "{" : "[", 1);
 }
 
-/* Write a whole member, or count it as left out. */
 static void begin_member(struct weft_json *j, const char *name, const char *value, bool is_text)
 {
 	size_t before = j->len;

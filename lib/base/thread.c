@@ -27,10 +27,7 @@ static bool is_real_time(void)
 	return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
-/*
- * Choose all cores except @p avoid and, for a real-time policy, those of the caller. The kernel
- * removes cores that are not in the process' cpuset.
- */
+/* The kernel removes cores that are not in the process' cpuset. */
 static void choose_cores(cpu_set_t *cores, bool real_time, const cpu_set_t *avoid)
 {
 	cpu_set_t own;
@@ -62,8 +59,8 @@ static void init_attr(pthread_attr_t *attr, size_t stack, bool real_time, const 
 
 /*
  * The kernel refuses an affinity mask if the cpuset has none of its cores, and a sandbox may refuse
- * any. A stack size is refused if thread-local storage needs more. So a failed attempt is repeated
- * with all cores, then without a mask, then without a stack size.
+ * any. A stack size is refused if thread-local storage needs more. So further
+ * attempts have all cores, then no mask, then no stack size.
  */
 static int create(pthread_t *thread, void *(*run)(void *arg), void *arg, const cpu_set_t *avoid)
 {
@@ -114,12 +111,12 @@ int weft_thread_start(const char *name, void *(*run)(void *arg), void *arg, cons
 
 /* ------------------------------------------------------------------ a recursive lock */
 
-/* CPU pauses between two reads of the lock, because a read takes the cache line from the owner */
+/* between two reads of the lock, because a read takes the cache line from the owner */
 #define LOOK_PAUSES 8u
-#define SPIN_LOOKS 60u /* reads of the lock before a waiting thread sleeps: about 15 us */
-/* a thread that gives way waits for at most this many reads: the next owner may have no core */
+#define SPIN_LOOKS 60u /* reads before a waiting thread sleeps: about 15 us */
+/* maximum of reads while giving way: the next owner may have no core */
 #define GIVE_WAY_LOOKS 24u
-/* ns after which a sleep ends, because a release may miss a thread that goes to sleep */
+/* ns: a release may miss a thread that goes to sleep */
 #define SLEEP_NS 1000000
 
 _Thread_local uint32_t weft_lock_thread;
@@ -128,7 +125,7 @@ uint32_t weft_lock_number(void)
 {
 	static _Atomic uint32_t last;
 
-	/* Relaxed: numbers have to be different, in any order. */
+	/* Relaxed: numbers only have to be different. */
 	do
 		weft_lock_thread = 1 + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
 	while (weft_lock_thread == 0);
@@ -152,7 +149,7 @@ static void pause_between_looks(void)
 
 static uint32_t load(const _Atomic uint32_t *word)
 {
-	/* Relaxed: the value is a hint; weft_lock_take() orders the accesses. */
+	/* Relaxed: only a hint; weft_lock_take() orders the accesses. */
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
@@ -163,7 +160,7 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 
 void weft_lock_wake(struct weft_lock *l)
 {
-	/* Relaxed: one call wakes all sleeping threads. One that sleeps again sets `sleeps`. */
+	/* Relaxed: one call wakes all. A thread that sleeps again sets `sleeps`. */
 	if (atomic_exchange_explicit(&l->sleeps, 0, memory_order_relaxed))
 		futex(&l->owner, FUTEX_WAKE, INT_MAX, NULL);
 }
@@ -175,7 +172,7 @@ static void sleep_once(struct weft_lock *l)
 
 	if (owner == 0)
 		return;
-	/* Relaxed: a release that does not see the flag yet costs at most the time limit. */
+	/* Relaxed: a release that misses the flag costs at most the time limit. */
 	atomic_store_explicit(&l->sleeps, 1, memory_order_relaxed);
 	futex(&l->owner, FUTEX_WAIT, owner, &limit);
 }
@@ -184,7 +181,7 @@ static void wait_for(struct weft_lock *l, uint32_t self)
 {
 	unsigned int looks = 0;
 
-	/* Relaxed: an owner that reads the count late only gives way a little later. */
+	/* Relaxed: an owner that reads the count late gives way a little later. */
 	atomic_fetch_add_explicit(&l->waiting, 1, memory_order_relaxed);
 	while (load(&l->owner) != 0 || !weft_lock_take(l, self)) {
 		if (++looks > SPIN_LOOKS)
@@ -195,14 +192,13 @@ static void wait_for(struct weft_lock *l, uint32_t self)
 	atomic_fetch_sub_explicit(&l->waiting, 1, memory_order_relaxed);
 }
 
-/* The caller has the lock. */
 static void count_streak(struct weft_lock *l, uint32_t self)
 {
 	bool again = l->last == self && load(&l->yields) != self;
 
 	l->last = self;
 	l->streak = again ? l->streak + 1 : 0;
-	/* Relaxed: the value is a hint, by which weft_lock_contended() waits. */
+	/* Relaxed: a hint for weft_lock_contended(). */
 	atomic_store_explicit(&l->yields, l->streak >= WEFT_LOCK_STREAK ? self : 0,
 			      memory_order_relaxed);
 }
@@ -222,8 +218,8 @@ void weft_lock_contended(struct weft_lock *l, uint32_t self)
 
 /* ------------------------------------------------------------------ threads for blocking calls */
 
-#define IDLE_S 1                                 /* a thread without work ends after this time */
-#define LONG_THREADS (WEFT_BLOCKING_THREADS / 2) /* bound of `long_running` */
+#define IDLE_S 1 /* until a thread without work ends */
+#define LONG_THREADS (WEFT_BLOCKING_THREADS / 2)
 
 struct job {
 	void (*run)(void *arg);
@@ -234,16 +230,15 @@ struct job {
 
 STAILQ_HEAD(jobs, job);
 
-/* A thread; the record is on its stack. */
 struct worker {
 	pthread_t thread;
-	unsigned int calls; /* number of calls that this thread has begun */
-	unsigned int seen;  /* value of `calls` at the last weft_blocking_interrupt() */
+	unsigned int calls;
+	unsigned int seen; /* `calls` at the last weft_blocking_interrupt() */
 	bool busy;
 	LIST_ENTRY(worker) entry;
 };
 
-/* The lock guards the state of all threads of the process; it is not held during a call. */
+/* Guards the state of all threads; not held during a call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work;
 static struct jobs queue = STAILQ_HEAD_INITIALIZER(queue);
@@ -283,7 +278,7 @@ static void after_fork_in_child(void)
 	queued = long_queued = long_running = idle = threads = 0;
 	/* Relaxed: the child has one thread. */
 	atomic_store_explicit(&pending, 0, memory_order_relaxed);
-	init_condition(); /* `work` still counts threads of the parent that waited on it */
+	init_condition(); /* `work` still counts waiting threads of the parent */
 	pthread_mutex_unlock(&lock);
 }
 
@@ -295,7 +290,7 @@ static void init_once(void)
 	atfork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* The caller holds the lock. @return a call that may begin now, or NULL */
+/* Requires the lock. @return a call that may begin now, or NULL */
 static struct job *take_job(void)
 {
 	struct job *job = STAILQ_FIRST(&queue);
@@ -314,7 +309,7 @@ static struct job *take_job(void)
 	return job;
 }
 
-/* The caller holds the lock. @return the next call, or NULL after IDLE_S without one */
+/* Requires the lock. @return NULL after IDLE_S without a call */
 static struct job *next_job(void)
 {
 	struct timespec until;
@@ -339,7 +334,7 @@ static void call(struct worker *w, struct job *job)
 	pthread_mutex_unlock(&lock);
 	job->run(job->arg);
 	free(job);
-	/* Relaxed: the number is a bound and orders nothing. */
+	/* Relaxed: the number orders nothing. */
 	if (!is_long)
 		atomic_fetch_sub_explicit(&pending, 1, memory_order_relaxed);
 	pthread_mutex_lock(&lock);
@@ -369,8 +364,7 @@ static void *run_worker(void *arg)
 }
 
 /*
- * Start a thread if more calls may begin than threads are idle, up to the bound. The caller holds
- * the lock.
+ * Requires the lock. Starts a thread if more calls may begin than threads are idle.
  * @return 0; or an error: a thread could not be started, and there is no other one
  */
 static int start_threads(void)
@@ -463,7 +457,7 @@ void weft_blocking_interrupt(void)
 #define SO_PASSRIGHTS 83 /* Linux 6.16 */
 #endif
 
-#define WITH_ONE_MESSAGE 253 /* most descriptors of a message: the kernel's SCM_MAX_FD */
+#define WITH_ONE_MESSAGE 253 /* the kernel's SCM_MAX_FD */
 #define CLOSES_MAX 512u      /* pending calls from which no further descriptors are received */
 #define CLOSE_TRIES 20
 
@@ -474,10 +468,7 @@ static void close_job(void *arg)
 
 void weft_foreign_fd_close(int fd)
 {
-	/*
-	 * If no thread can do it, the descriptor stays open. That costs a descriptor, while a
-	 * close() here could block the caller.
-	 */
+	/* If no thread can do it, an open descriptor is better than a close() that blocks. */
 	(void)weft_blocking_run(close_job, (void *)(intptr_t)fd);
 }
 
@@ -561,7 +552,7 @@ ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned
 			weft_foreign_fd_close(fds[i]);
 		fds[i] = -1;
 	}
-	/* An empty message looks like the end of the connection, and can have descriptors. */
+	/* An empty message looks like the end, and can have descriptors. */
 	if (n == 0)
 		return 0;
 	return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EPROTO;
@@ -612,7 +603,7 @@ void weft_socket_close_public(int sock)
 	}
 	before = weft_blocking_pending();
 	weft_foreign_fd_close(sock);
-	/* Mostly the socket is closed at once, and its name is free when this call returns. */
+	/* Mostly the socket is closed, and its name free, when this call returns. */
 	for (int i = 0; i < CLOSE_TRIES && weft_blocking_pending() > before; i++)
 		nanosleep(&tick, NULL);
 }
