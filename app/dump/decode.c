@@ -181,6 +181,36 @@ static void icmp6(const struct cursor *c, struct dump_view *v, const struct rte_
 		network_icmp6(ip, len, cap, &v->icmp);
 }
 
+static bool has_magic(const struct cursor *c, uint32_t at)
+{
+	return c->left >= at + 2 && c->p[at] == (WEFT_FRAME_MAGIC & 0xff) &&
+	       c->p[at + 1] == WEFT_FRAME_MAGIC >> 8;
+}
+
+static bool is_fragment(const struct rte_ipv4_hdr *ip)
+{
+	return ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
+}
+
+/*
+ * A packet of RoCE v2, at its UDP header.
+ * @param room  bytes behind the IP header, by that header.
+ */
+static void roce(const struct cursor *c, struct dump_view *v, uint32_t head, uint32_t room)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(c->p + head);
+	uint32_t len = weft_be16(udp->dgram_len);
+
+	if (v->dst_port != ROCEV2_PORT)
+		return;
+	v->what = DUMP_ROCE;
+	if (len < sizeof(*udp) || len > room || room > c->len - head)
+		v->roce.wrong = "the lengths in the IP and UDP headers contradict each other";
+	else
+		rocev2_decode((const uint8_t *)(udp + 1), len - (uint32_t)sizeof(*udp),
+			      c->left - head - (uint32_t)sizeof(*udp), &v->roce);
+}
+
 /* IPv4 and UDP. Their lengths end the frame: bytes after them are padding of Ethernet. */
 static bool ip_udp(struct cursor *c, struct dump_view *v)
 {
@@ -201,15 +231,17 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 	v->src_port = weft_be16(udp->src_port);
 	v->dst_port = weft_be16(udp->dst_port);
 	v->ecn = ip->type_of_service & RTE_IPV4_HDR_ECN_MASK;
-	if (c->left < WEFT_IP_UDP_LEN + 2 || c->p[WEFT_IP_UDP_LEN] != (WEFT_FRAME_MAGIC & 0xff) ||
-	    c->p[WEFT_IP_UDP_LEN + 1] != WEFT_FRAME_MAGIC >> 8)
+	if (!has_magic(c, WEFT_IP_UDP_LEN)) {
+		if (!is_fragment(ip))
+			roce(c, v, sizeof(*ip), total < sizeof(*ip) ? 0 : total - sizeof(*ip));
 		return false;
+	}
 	if (total > c->len || total < WEFT_IP_UDP_LEN || udp_len < sizeof(*udp) ||
 	    udp_len > total - sizeof(*ip))
 		set_wrong(v, "the lengths in the IPv4 and UDP headers contradict each other");
 	else if (!weft_ipv4_header_ok(ip))
 		damaged(v, "the checksum of the IPv4 header is wrong");
-	else if (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
+	else if (is_fragment(ip))
 		set_wrong(v, "the packet is a fragment of an IPv4 packet");
 	else
 		c->len = udp_len - (uint32_t)sizeof(*udp) + WEFT_IP_UDP_LEN;
@@ -239,9 +271,10 @@ static bool ip6_udp(struct cursor *c, struct dump_view *v)
 	v->src_port = weft_be16(udp->src_port);
 	v->dst_port = weft_be16(udp->dst_port);
 	v->ecn = (uint8_t)(weft_be32(ip->vtc_flow) >> 20 & WEFT_IP_ECN);
-	if (c->left < WEFT_IP6_UDP_LEN + 2 || c->p[WEFT_IP6_UDP_LEN] != (WEFT_FRAME_MAGIC & 0xff) ||
-	    c->p[WEFT_IP6_UDP_LEN + 1] != WEFT_FRAME_MAGIC >> 8)
+	if (!has_magic(c, WEFT_IP6_UDP_LEN)) {
+		roce(c, v, sizeof(*ip), total);
 		return false;
+	}
 	if (total > c->len - sizeof(*ip) || udp_len < sizeof(*udp) || udp_len > total)
 		set_wrong(v, "the lengths in the IPv6 and UDP headers contradict each other");
 	else

@@ -18,6 +18,7 @@
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/file.h"
 #include "dump/network.h"
+#include "dump/rocev2.h"
 #include "dump/shapes.h"
 #include "lane_tap.h"
 
@@ -26,6 +27,7 @@ enum dump_what {
 	DUMP_ARP,
 	DUMP_ND, /**< neighbour discovery of IPv6: a solicitation or an advertisement */
 	DUMP_LANE,
+	DUMP_ROCE,   /**< a packet of RoCE v2: in it lanes have messages without frames */
 	DUMP_RECORD, /**< a message record (lib/lane_tap.h) of a lane without frames */
 	DUMP_CUT,    /**< a lane frame whose header the capture has cut */
 	DUMP_WRONG,  /**< a lane frame, or a record, that contradicts doc/wire.md */
@@ -57,6 +59,7 @@ struct dump_view {
 	uint32_t body_cap;               /**< bytes that were captured */
 	struct dump_neighbour neighbour; /**< DUMP_ARP, DUMP_ND */
 	struct dump_icmp icmp;           /**< DUMP_OTHER: an error about a UDP packet */
+	struct rocev2_packet roce;       /**< DUMP_ROCE */
 	/**
 	 * DUMP_RECORD; else NULL. With a record, @p body is the message or the native operation,
 	 * and @p hdr points to @p made, the header that a DATA frame with this message would have.

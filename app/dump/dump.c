@@ -7,6 +7,7 @@
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
  *  dump/keylog.c       keys of sealed frames, and opening of frames with them
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
+ *  dump/rocev2.c       decodes a packet of RoCE v2
  *  dump/shapes.c       tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/json.c         JSON to a stream

@@ -432,8 +432,41 @@ static void neighbour_text(FILE *out, const struct dump_view *v)
 }
 
 static const char *const what_names[] = {
-	[DUMP_OTHER] = "other",   [DUMP_ARP] = "arp", [DUMP_ND] = "nd",      [DUMP_LANE] = "lane",
-	[DUMP_RECORD] = "record", [DUMP_CUT] = "cut", [DUMP_WRONG] = "wrong"};
+	[DUMP_OTHER] = "other", [DUMP_ARP] = "arp",    [DUMP_ND] = "nd",
+	[DUMP_LANE] = "lane",   [DUMP_ROCE] = "roce",  [DUMP_RECORD] = "record",
+	[DUMP_CUT] = "cut",     [DUMP_WRONG] = "wrong"};
+
+static void roce_text(FILE *out, const struct rocev2_packet *p)
+{
+	const char *transport = rocev2_transport_name(p), *name = rocev2_opcode_name(p);
+
+	if (p->bth && transport && name)
+		fprintf(out, " %s%s%s", p->opcode == ROCEV2_CNP ? "" : transport,
+			p->opcode == ROCEV2_CNP ? "" : " ", name);
+	else if (p->bth)
+		fprintf(out, " opcode 0x%02x", p->opcode);
+	if (p->bth)
+		fprintf(out, " QP 0x%x PSN %u", p->dst_qp, p->psn);
+	if (p->has & ROCEV2_DETH)
+		fprintf(out, " from QP 0x%x", p->src_qp);
+	if (p->has & ROCEV2_RETH)
+		fprintf(out, " length %u", p->length);
+	if (p->has & ROCEV2_AETH)
+		fprintf(out, " %s MSN %u", rocev2_answer_name(rocev2_answer(p)), p->msn);
+	if (p->has & ROCEV2_AETH && rocev2_answer(p) == ROCEV2_RNR)
+		fprintf(out, " timer %u us", rocev2_rnr_us(p));
+	if (p->has & ROCEV2_IMM)
+		fprintf(out, " immediate 0x%08x", p->imm);
+	fprintf(out, "%s%s%s%s", p->solicited ? " solicited" : "",
+		p->ack_request ? " ACK request" : "", p->fecn ? " FECN" : "",
+		p->becn ? " BECN" : "");
+	if (p->payload_len)
+		fprintf(out, " + %u bytes", p->payload_len);
+	if (p->wrong)
+		fprintf(out, " malformed: %s", p->wrong);
+	else if (p->cut)
+		fprintf(out, ", the capture has cut its headers");
+}
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view)
@@ -453,6 +486,8 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 		fprintf(out, " %s", what_names[view->what]);
 	if (dump_is_neighbour(view))
 		neighbour_text(out, view);
+	if (view->what == DUMP_ROCE)
+		roce_text(out, &view->roce);
 	dump_walk(view, &t.sink);
 	if (view->hdr)
 		flag_names(out, view->flags, " | ");
@@ -532,6 +567,42 @@ static void sink_wrong(struct dump_sink *sink, const char *why)
 	json_text(((struct json_sink *)sink)->j, "wrong", why);
 }
 
+static void roce_json(struct json *j, const struct rocev2_packet *p)
+{
+	const char *transport = rocev2_transport_name(p), *name = rocev2_opcode_name(p);
+
+	json_begin(j, "roce", '{');
+	if (p->wrong)
+		json_text(j, "malformed", p->wrong);
+	json_raw(j, "cut", p->cut ? "true" : "false");
+	if (p->bth) {
+		json_number(j, "opcode", p->opcode);
+		if (transport)
+			json_text(j, "transport", transport);
+		if (name)
+			json_text(j, "operation", name);
+		json_number(j, "qp", p->dst_qp);
+		json_number(j, "psn", p->psn);
+		json_raw(j, "ack_request", p->ack_request ? "true" : "false");
+		json_raw(j, "fecn", p->fecn ? "true" : "false");
+		json_raw(j, "becn", p->becn ? "true" : "false");
+		json_number(j, "payload", p->payload_len);
+	}
+	if (p->has & ROCEV2_DETH)
+		json_number(j, "from_qp", p->src_qp);
+	if (p->has & ROCEV2_RETH)
+		json_number(j, "length", p->length);
+	if (p->has & ROCEV2_AETH) {
+		json_text(j, "answer", rocev2_answer_name(rocev2_answer(p)));
+		json_number(j, "msn", p->msn);
+	}
+	if (p->has & ROCEV2_AETH && rocev2_answer(p) == ROCEV2_RNR)
+		json_number(j, "timer_us", rocev2_rnr_us(p));
+	if (p->has & ROCEV2_IMM)
+		json_number(j, "immediate", p->imm);
+	json_end(j, '}');
+}
+
 void dump_frame_json(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view)
 {
@@ -553,6 +624,8 @@ void dump_frame_json(FILE *out, const struct dump_file *file, const struct dump_
 	json_text(&j, "kind", what_names[view->what]);
 	if (view->what == DUMP_WRONG)
 		json_text(&j, "wrong", view->wrong);
+	if (view->what == DUMP_ROCE)
+		roce_json(&j, &view->roce);
 	if (view->hdr) {
 		json_begin(&j, "weft", '{');
 		dump_walk(view, &s.sink);
@@ -577,6 +650,7 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 	c->arp += v->what == DUMP_ARP;
 	c->nd += v->what == DUMP_ND;
 	c->other += v->what == DUMP_OTHER;
+	c->roce += v->what == DUMP_ROCE;
 	c->cut += v->cut;
 	c->sealed += v->sealed;
 	if (v->what == DUMP_LANE)
@@ -638,6 +712,8 @@ void dump_counts_text(FILE *out, const struct dump_counts *c)
 			c->records);
 	if (c->nd)
 		fprintf(out, "%10" PRIu64 " of them are neighbour discovery of IPv6\n", c->nd);
+	if (c->roce)
+		fprintf(out, "%10" PRIu64 " of them are packets of RoCE v2\n", c->roce);
 	if (c->sealed)
 		fprintf(out,
 			"%10" PRIu64 " of them are sealed, and only their headers are known: "
@@ -662,6 +738,7 @@ void dump_counts_json(struct json *j, const struct dump_counts *c)
 	json_number(j, "arp", c->arp);
 	json_number(j, "nd", c->nd);
 	json_number(j, "other", c->other);
+	json_number(j, "roce", c->roce);
 	json_number(j, "cut", c->cut);
 	json_number(j, "sealed", c->sealed);
 	json_begin(j, "counts", '{');

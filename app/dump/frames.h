@@ -23,7 +23,7 @@ void dump_frame_json(FILE *out, const struct dump_file *file, const struct dump_
 const char *dump_time_text(uint64_t ns, char *buf, size_t size);
 
 struct dump_counts {
-	uint64_t frames, records, wrong, arp, nd, other, cut;
+	uint64_t frames, records, wrong, arp, nd, other, cut, roce;
 	uint64_t sealed;    /**< sealed frames that no key has opened */
 	uint64_t type[256]; /**< valid lane frames, by type */
 	uint64_t wireup[256], msg[256];
