@@ -476,6 +476,7 @@ static void anomalies(FILE *out, const struct report *r)
 	if (!verdicts)
 		fputs("<li>no fault of the network is seen</li>\n", out);
 	verdict_devices(r, device, out);
+	report_roce(r, device, out);
 	verdict_not_judged(r, reason, out);
 }
 

@@ -8,6 +8,7 @@
  *  dump/keylog.c       keys of sealed frames, and opening of frames with them
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
  *  dump/rocev2.c       decodes a packet of RoCE v2
+ *  dump/roce_flow.c    connections of RoCE v2, and their faults
  *  dump/shapes.c       tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/json.c         JSON to a stream
@@ -34,6 +35,7 @@
 #include "dump/list.h"
 #include "dump/message.h"
 #include "dump/options.h"
+#include "dump/roce_flow.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
 
@@ -231,6 +233,7 @@ struct analysis {
 	struct merge merge;
 	struct dump_counts counts;
 	struct trace *trace;
+	struct roce *roce;
 	struct list *list;
 	struct report report;
 	struct live *live; /* NULL without --every */
@@ -250,9 +253,10 @@ static int make_trace(struct analysis *a)
 	struct merge *m = &a->merge;
 
 	a->trace = trace_make(m->num);
-	if (!a->trace || trace_spans(a->trace, &m->survey, m->clock))
+	a->roce = roce_make();
+	if (!a->trace || !a->roce || trace_spans(a->trace, &m->survey, m->clock))
 		return APP_FAIL;
-	a->report = (struct report){a->trace, m->file, m->clock, &a->counts};
+	a->report = (struct report){a->trace, m->file, m->clock, &a->counts, a->roce};
 	a->list = list_make(m->o, &a->report);
 	if (!a->list)
 		return APP_FAIL;
@@ -274,6 +278,8 @@ static void read_all(struct analysis *a)
 		dump_decode(&r->frame, &view);
 		dump_count(&a->counts, &view);
 		trace_frame(a->trace, &r->frame, &view, r->time);
+		if (view.what == DUMP_ROCE)
+			roce_packet(a->roce, &r->frame, &view, r->time);
 	}
 	trace_end(a->trace);
 }
@@ -326,9 +332,11 @@ static void forget(struct analysis *a)
 	merge_close(&a->merge);
 	live_free(a->live);
 	trace_free(a->trace);
+	free(a->roce);
 	free(a->list);
 	a->live = NULL;
 	a->trace = NULL;
+	a->roce = NULL;
 	a->list = NULL;
 	a->counts = (struct dump_counts){0};
 }

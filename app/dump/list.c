@@ -468,13 +468,14 @@ void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 
 /*
  * Limits without --all. A fault has three lines, and observations are printed only with fewer
- * than FAULTS. So there are 24 lines at most.
+ * than FAULTS. So there are 26 lines at most.
  */
 #define FAULTS 5u
 #define SENTENCES 2u
 #define OBSERVATIONS 2u
 #define REASONS 2u
 #define DEVICES 2u
+#define CONNECTIONS 2u
 #define WHERE 400
 
 /* The file name without its folders, unless another capture has the same name. */
@@ -750,6 +751,7 @@ void verdict_text(FILE *out, const struct list *l)
 			shown = all || verdicts < FAULTS ? verdicts : FAULTS;
 	struct lines silent = {out, "", 0, all ? UINT32_MAX : SENTENCES};
 	struct lines devices = {out, "", 0, all ? UINT32_MAX : DEVICES};
+	struct lines roce = {out, "", 0, all ? UINT32_MAX : CONNECTIONS};
 	struct lines why = {out, "not judged: ", 0, all ? UINT32_MAX : REASONS};
 
 	for (i = 0; i < shown; i++)
@@ -765,6 +767,7 @@ void verdict_text(FILE *out, const struct list *l)
 	for (i = verdicts; i < n && (all || (shown < FAULTS && i < verdicts + OBSERVATIONS)); i++)
 		observation_text(out, r, &found[i]);
 	verdict_devices(r, line, &devices);
+	report_roce(r, line, &roce);
 	verdict_not_judged(r, line, &why);
 	reasons(out, r, all ? UINT32_MAX : 1);
 }

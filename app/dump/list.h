@@ -67,7 +67,7 @@ const char *list_what(const struct msg *m, char *buf, size_t size);
 
 /* ---- first lines of the report */
 
-/** Print the first lines, at most 24; all with --all. */
+/** Print the first lines, at most 26; all with --all. */
 void verdict_text(FILE *out, const struct list *l);
 
 /**

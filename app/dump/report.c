@@ -3,6 +3,7 @@
 #include "dump/report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
@@ -10,6 +11,7 @@
 #include "dump/host.h"
 #include "dump/list.h"
 #include "dump/options.h"
+#include "dump/roce_flow.h"
 #include "dump/trace.h"
 
 #define LANES 10u /* lanes that are printed: the worst ones; all with --all */
@@ -60,6 +62,69 @@ double report_flight(const struct trace_flow *f)
 double report_rate(const struct trace_flow *f)
 {
 	return seconds(f) > 0 ? (double)f->bytes / seconds(f) / 1e6 : 0;
+}
+
+/* ---- RoCE v2 -------------------------------------------------------------------------------- */
+
+static const struct roce *sorted;
+
+static int by_faults(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint64_t of_x = roce_faults(sorted, x), of_y = roce_faults(sorted, y);
+
+	if (of_x != of_y)
+		return of_x < of_y ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
+void report_roce(const struct report *r, void (*cb)(void *arg, const char *text), void *arg)
+{
+	const struct roce *roce = r->roce;
+	uint32_t order[ROCE_FLOWS], i, n = 0;
+	const struct roce_flow *f;
+	char text[1200], place[300];
+
+	for (i = 0; i < roce->num; i++)
+		if (roce_faults(roce, i))
+			order[n++] = i;
+	sorted = roce;
+	qsort(order, n, sizeof(order[0]), by_faults);
+	for (i = 0; i < n; i++) {
+		f = &roce->flow[order[i]];
+		snprintf(place, sizeof(place), "%.200s %s", r->file[f->file]->name,
+			 r->file[f->file]->iface[f->iface].name);
+		roce_fault_text(roce, order[i], place, r->trace->begin, text, sizeof(text));
+		cb(arg, text);
+	}
+}
+
+static void roce_text(FILE *out, const struct roce *roce)
+{
+	char text[500];
+
+	if (!roce->num && !roce->malformed)
+		return;
+	roce_sums_text(roce, text, sizeof(text));
+	fprintf(out, "%s\n", text);
+}
+
+static void roce_json(struct json *j, const struct report *r)
+{
+	const struct roce *roce = r->roce;
+	const struct roce_flow *f;
+
+	if (!roce->num)
+		return;
+	json_begin(j, "roce_flows", '[');
+	for (f = roce->flow; f < roce->flow + roce->num; f++) {
+		json_begin(j, NULL, '{');
+		json_text(j, "file", r->file[f->file]->name);
+		json_text(j, "interface", r->file[f->file]->iface[f->iface].name);
+		roce_flow_json(j, roce, f);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -314,6 +379,7 @@ void report_text(FILE *out, const struct report *r, const struct list *l)
 	verdict_text(out, l);
 	clocks_text(out, r);
 	dump_counts_text(out, r->counts);
+	roce_text(out, r->roce);
 	for (i = 0; i < r->trace->num_flows; i++) {
 		if (!report_conversation(r, i, &c))
 			continue;
@@ -596,6 +662,7 @@ void report_json(FILE *out, const struct report *r, const struct list *l)
 	for (i = verdicts; i < n; i++)
 		anomaly_json(&j, r, &found[i]);
 	json_end(&j, ']');
+	roce_json(&j, r);
 	json_begin(&j, "not_judged", '[');
 	verdict_not_judged(r, reason_json, &j);
 	json_end(&j, ']');

@@ -11,17 +11,22 @@
 #include "dump/frames.h"
 #include "dump/trace.h"
 
+struct roce;
+
 struct report {
 	struct trace *trace;
 	struct dump_file *const *file;
 	const struct trace_clock *clock;
 	const struct dump_counts *counts;
+	const struct roce *roce; /**< connections of RoCE v2 */
 };
 
 struct list;
 void report_text(FILE *out, const struct report *r, const struct list *l);
 /** One object, on one line. */
 void report_json(FILE *out, const struct report *r, const struct list *l);
+/** Pass a sentence for each connection of RoCE v2 with a fault, the one with most faults first. */
+void report_roce(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 /** Lanes, a line for each direction. */
 void report_csv(FILE *out, const struct report *r);
 
