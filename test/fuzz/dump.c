@@ -14,6 +14,7 @@
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/anomaly.h"
 #include "dump/frames.h"
+#include "dump/roce_flow.h"
 #include "dump/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -63,6 +64,26 @@ static uint8_t *exact_copy(const struct dump_frame *frame)
 	return p;
 }
 
+/* Connections of RoCE v2, also for many inputs. */
+static void follow_roce(const struct dump_frame *frame, const struct dump_view *view)
+{
+	static struct roce *r;
+	char text[1200];
+
+	if (view->what != DUMP_ROCE)
+		return;
+	if (!r)
+		r = roce_make();
+	if (!r)
+		abort();
+	roce_packet(r, frame, view, frame->time);
+	if (!r->num)
+		return;
+	roce_fault_text(r, (unsigned int)frame->number % r->num, "", 0, text, sizeof(text));
+	if (r->num > ROCE_FLOWS || strlen(text) >= sizeof(text))
+		abort();
+}
+
 /* One trace for many inputs: it has to bear all that came before. */
 static void follow(const struct dump_frame *frame, const struct dump_view *view)
 {
@@ -108,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		dump_count(&counts, &view);
 		print(file, &frame, &view);
 		follow(&frame, &view);
+		follow_roce(&frame, &view);
 		free(copy);
 	}
 	if (counts.frames > size)
