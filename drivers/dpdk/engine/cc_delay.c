@@ -48,7 +48,8 @@
 #define BURST_MOST 32u  /* frames; more losses in a round are no burst */
 /* frames; smaller windows are cut without waiting for the end of a burst */
 #define BURST_WINDOW 12u
-#define CUT_WAIT 2u /* rounds between two cuts by loss */
+#define OVER_TARGETS 4u /* overflows(): longest delay */
+#define CUT_WAIT 2u     /* rounds between two cuts by loss */
 /* rounds without a cut, after which a dip measures `base` again, if conf.rtt is unknown */
 #define UNCUT_ROUNDS 32u
 #define DEEP_EVERY 8u         /* of this number of cuts by delay, one drains the queue further */
@@ -199,14 +200,16 @@ static void learn_loss(struct weft_cc_delay *d)
  * Has a full queue of a long path dropped more than is allowed for? One round trip of this round is
  * as long as with a full queue, or longer than noise makes it. by_queue() examines the last quarter
  * of a round, but bursts of other flows fill and drain a queue in less time. On shorter paths with
- * jitter this rule costs up to 8 % of the link.
+ * jitter this rule costs up to 8 % of the link. With queues of less than half of `base`, bursts of
+ * other losses would count. A delay of more than OVER_TARGETS targets is mostly jitter.
  */
 static bool overflows(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;
 
 	return weft_cc_long(cc) && d->mode == WEFT_CC_MODE_DELAY &&
-	       (d->full != 0 || d->jitter.noise != 0) &&
+	       (d->full != 0 || d->jitter.noise != 0) && d->round.worst >= d->base / 2 * 3 &&
+	       d->round.worst - d->base <= OVER_TARGETS * target_plain(cc) &&
 	       d->round.worst >= without_queue(cc) + d->full / 4 * 3;
 }
 

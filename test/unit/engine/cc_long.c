@@ -424,17 +424,22 @@ static void a_full_queue_takes_noise_and_allowance_back(void **state)
 		uint32_t rtt, full, noise, top, noise_after;
 		bool by;
 	} t[] = {
-		{LONG, 4 * MS, 0, 3 * MS, 0, true},
-		{LONG, 4 * MS, 0, 3 * MS - 1, 0, false},
-		{LONG, 4 * MS, 8 * MS, 11 * MS, 11 * MS / 2, true},
-		{LONG, 4 * MS, 8 * MS, 11 * MS - 1, 8 * MS, false},
-		{LONG, 4 * MS, 1 * MS, 11 * MS, 1 * MS, true},
+		{2 * MS, 2 * MS, 0, 3 * MS / 2, 0, true},
+		{2 * MS, 2 * MS, 0, 3 * MS / 2 - 1, 0, false},
+		{2 * MS, 2 * MS, 2 * MS, 7 * MS / 2, 7 * MS / 4, true},
+		{2 * MS, 2 * MS, 2 * MS, 7 * MS / 2 - 1, 2 * MS, false},
+		{2 * MS, 2 * MS, MS / 2, 7 * MS / 2, MS / 2, true},
 		/* The delay of a full queue is not known yet. */
-		{LONG, 0, 8 * MS, 8 * MS, 8 * MS, true},
-		{LONG, 0, 8 * MS, 8 * MS - 1, 8 * MS, false},
-		{LONG, 0, 0, 11 * MS, 0, false},
-		{MS, 4 * MS, 0, 3 * MS, 0, true},
-		{MS - 1, 4 * MS, 0, 3 * MS, 0, false},
+		{2 * MS, 0, 2 * MS, 2 * MS, 2 * MS, true},
+		{2 * MS, 0, 2 * MS, 2 * MS - 1, 2 * MS, false},
+		{2 * MS, 0, 0, 3 * MS, 0, false},
+		/* Half of a round trip to four targets. */
+		{2 * MS, MS, 0, MS, 0, true},
+		{2 * MS, MS, 0, MS - 1, 0, false},
+		{2 * MS, 2 * MS, 0, 4 * MS, 0, true},
+		{2 * MS, 2 * MS, 0, 4 * MS + 1, 0, false},
+		{MS, MS, 0, MS, 0, true},
+		{MS - 1, MS, 0, MS, 0, false},
 	};
 	struct path p;
 
