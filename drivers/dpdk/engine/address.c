@@ -196,10 +196,7 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 		memcpy(buf, &w, sizeof(w));
 		return;
 	}
-	/*
-	 * With an IPv6 address, the iface's IPv4 address is a number of this end only. Neighbour
-	 * discovery finds the MAC address; over UDP sockets it is never used.
-	 */
+	/* An IPv6 iface's IPv4 address is a number of this end only. Discovery finds its MAC. */
 	w.version = ADDR_VERSION_IP6;
 	w.flags = WEFT_FRAME_ADDR_F_IPV6;
 	w.ip = weft_put32(0);
@@ -216,10 +213,7 @@ struct boot_wire {
 	uint8_t prefix, queues;
 } __attribute__((packed));
 
-/*
- * The boot address of an iface with IPv6. Until the peer sends ADDRESS, the reader assumes the
- * frame size of its own iface, and no VLAN.
- */
+/* With IPv6: until ADDRESS comes, the reader assumes its own iface's frame size, and no VLAN. */
 struct boot6_wire {
 	uint8_t ip6[16];
 	weft_le16 udp_port;
@@ -377,10 +371,7 @@ static bool is_on_link(const struct raw_iface *iface, uint32_t ip)
 		       weft_ip6_same_net(ip6->s6_addr, iface->port->ip6, iface->port->prefix6));
 }
 
-/*
- * Find the next hop of a frame: the peer itself, or the gateway. A static neighbour is on the link,
- * whatever its address is; so is the gateway. Over UDP sockets the kernel finds the next hop.
- */
+/* A static neighbour is on the link, whatever its address is. UDP sockets need no next hop. */
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {
 	if (iface->port->ops->reach || weft_arp_is_fixed(&iface->arp, ip))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/address.h
- * What an iface is to others: its address, as bytes in worker addresses and as text, and the
- * attributes that it reports.
+ * An iface's address, as bytes and as text, and the attributes that it reports.
  */
 #ifndef WEFT_ENGINE_ADDRESS_H
 #define WEFT_ENGINE_ADDRESS_H
@@ -47,25 +46,21 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
 /* The remedy for a missing ip=; "" if ip= is given, or if no peer needs an IP address. */
 const char *raw_ip_hint(const struct raw_iface *iface);
 
-/* Writes the IP address of a host. @p ip: IPv4, or the number of an IPv6 address in port->hosts. */
+/* @p ip: IPv4, or the number of an IPv6 address in port->hosts. */
 void raw_ip_text(const struct raw_iface *iface, uint32_t ip, char *buf, size_t size);
 /* The end of an error text: the host's own address may be the reason why no answer comes. */
 void raw_own_ip_text(const struct raw_iface *iface, char *text, size_t size);
 void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE]);
-/* The peer's address, human-readable. @return @p buf */
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
 void raw_fill_attr(struct raw_iface *iface);
 
-/*
- * Sets the bandwidth that the iface reports, unless the user has given it. To be called when the
- * iface is opened, and when the link comes up or its speed changes.
- */
+/* Sets the reported bandwidth, unless the user has set it. Called again when the link changes. */
 void raw_fill_numbers(struct raw_iface *iface);
 
 /** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
 extern const struct weft_lane_boot_ops weft_raw_boot_ops;
-extern const struct weft_lane_boot_ops weft_udp_boot_ops; /**< over UDP sockets */
+extern const struct weft_lane_boot_ops weft_udp_boot_ops;
 
 /** Writes an address of a raw lane as text. Needs no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);

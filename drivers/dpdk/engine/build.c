@@ -18,10 +18,7 @@
 
 /* ---------------------------------------------------------------- queue to the port */
 
-/*
- * Hand frames to the port. Frames that the port does not take stay in the queue, and sends return
- * -EAGAIN once the queue is full: no thread spins on a full ring.
- */
+/* Frames that the port does not take stay in the queue: no thread spins on a full ring. */
 void raw_txq_flush(struct raw_iface *iface)
 {
 	unsigned int n, sent;
@@ -81,10 +78,7 @@ void raw_txq_end(struct raw_iface *iface)
 
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
-/*
- * With IPv6: sets the addresses of this end and of @p dst, a number of port->hosts. If no host has
- * this number any more, the destination stays the unspecified address, so no host gets the frame.
- */
+/* If no host has number @p dst any more, the destination is the unspecified address: no host's. */
 static void put_ip6(const struct raw_iface *iface, uint32_t dst, struct weft_encap_addr *a)
 {
 	const struct in6_addr *ip;
@@ -117,10 +111,7 @@ static struct weft_encap_addr conn_addr(const struct raw_conn *c)
 	return a;
 }
 
-/*
- * Builds c->tmpl: the headers in front of the body, with the fields that all DATA frames share. It
- * is built again when the peer's MAC address changes.
- */
+/* Builds c->tmpl: the headers in front of the body, with the fields that all DATA frames share. */
 void raw_conn_template(struct raw_conn *c)
 {
 	struct weft_encap_addr a = conn_addr(c);
@@ -164,7 +155,6 @@ void raw_farewell_remove(struct raw_conn *c)
 		port->ops->farewell(port, &c->farewell, NULL, 0);
 }
 
-/* CRC32C over @p len bytes of a chain, after its first @p skip bytes: from the lane header on. */
 static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 {
 	uint32_t crc = WEFT_CRC32C_INIT, n;
@@ -287,9 +277,8 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
 }
 
 /*
- * Sends a control frame other than ACK and BYE. These always have a CRC32C, unless sealed: they are
- * rare, and errors in them would spoil the connection that they set up.
- * @param pad_to  size of the whole frame, or 0
+ * Sends a control frame other than ACK and BYE, with a CRC32C unless sealed: such frames are rare,
+ * and errors in them would spoil the connection that they set up.
  */
 static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t path, uint8_t type,
 		    uint16_t flags, const void *body, uint32_t body_len, uint32_t pad_to)
@@ -400,8 +389,7 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 
 /*
  * Sends ACK or BYE. It has a SACK block if received sequences have holes, an ECN block if marks are
- * to be reported, and a progress block if this end has not polled for a time. If no buffer is free,
- * an ACK has only a SACK block that fits a small buffer.
+ * to be reported, and a progress block if this end has not polled for a time.
  */
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
@@ -482,10 +470,7 @@ void raw_probe_send(struct raw_conn *c, uint16_t size)
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
 }
 
-/*
- * @return the path for an ACK: that of the request that it answers, or else of the newest DATA. An
- * ACK that is a request itself takes the path in use.
- */
+/* @return the path for an ACK: that of the request that it answers, or else of the newest DATA */
 static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 {
 	uint8_t path = c->rx.reply_path != 0 ? c->rx.reply_path - 1 : c->rx.echo_path;
@@ -507,7 +492,7 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	path = ack_path(c, flags);
 	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
-	/* After a duplicate the ACK takes all paths: one path may fail in this direction only. */
+	/* One path may fail in this direction only. */
 	for (uint8_t k = 0; c->rx.ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
@@ -519,10 +504,8 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 }
 
 /*
- * Sends the acknowledgements that are due. A connection whose acknowledgement has gone with data in
- * the meantime leaves the list here. The list has the connections that received within
- * RAW_ACK_DELAY, or whose acknowledgement got no buffer or no place in the queue. So its length
- * does not grow with idle connections.
+ * The list has the connections that received within RAW_ACK_DELAY, or whose acknowledgement got no
+ * buffer or no place in the queue. So it does not grow with idle connections.
  */
 void raw_acks_send_due(struct raw_iface *iface)
 {
@@ -616,10 +599,7 @@ void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_v
 		raw_count(iface, RAW_TX_RESET);
 }
 
-/*
- * @return the MAC address of the peer that has or last had the connection index in the frame's
- * dst_conn, if the frame comes from that peer; else NULL
- */
+/* @return the MAC of the peer that has or had index dst_conn, if the frame is from it; or NULL */
 static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	uint32_t index = weft_get32(v->hdr->dst_conn) & 0xffff;
@@ -658,7 +638,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	case WEFT_RESET_REFUSED:
 	case WEFT_RESET_BUSY:
 	case WEFT_RESET_SEAL:
-		return true; /* the HELLO has named this iface */
+		return true;
 	case WEFT_RESET_UNKNOWN:
 		if (v->type == WEFT_FRAME_HELLO)
 			return true;
@@ -669,10 +649,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	}
 }
 
-/*
- * Send a RESET: the frame belongs to no connection of this iface, or its HELLO is rejected. The
- * rate is limited per iface. The echoed numbers prove to the peer that this end has its frame.
- */
+/* The frame belongs to no connection of this iface, or its HELLO is rejected. */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {
 	/* dst_conn and token of a HELLO are the sender's own numbers, in every version. */

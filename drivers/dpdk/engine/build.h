@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/build.h
- * Building frames: the fields that every frame has, and frames that are not DATA. The file also has
- * the queue of frames to the port. No function waits for the port.
+ * Building frames, and the queue of frames to the port. No function waits for the port.
  */
 #ifndef WEFT_ENGINE_BUILD_H
 #define WEFT_ENGINE_BUILD_H
@@ -31,15 +30,11 @@ void raw_conn_template(struct raw_conn *c);
 /* Enter or replace the frame that ends the connection at the peer if this process is killed. */
 void raw_farewell_enter(struct raw_conn *c);
 void raw_farewell_remove(struct raw_conn *c);
-/*
- * Sends a control frame without acknowledgement, sequence or echo. @return 0; -EAGAIN: there is no
- * buffer, or no place in the queue
- */
+/* The frame has no acknowledgement, sequence or echo. @return 0; -EAGAIN: no buffer, or txq full */
 int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
 		  uint32_t len);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
-/* Fills the fields that depend on when a frame leaves: acknowledgement, path, order, times. */
 static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 			     struct weft_frame_hdr *hdr, const struct raw_path *p, uint8_t path)
 {
@@ -63,10 +58,7 @@ static __rte_always_inline void raw_finish_plain(struct raw_conn *c, struct rte_
 	iface->counter[RAW_TX_BYTES] += m->pkt_len;
 }
 
-/*
- * Completes a frame before it leaves, for each transmission: lengths, ports, checksums. `lane_len`
- * counts the lane header and the body; the four bytes of a CRC32C behind them are reserved already.
- */
+/* For each transmission. @p lane_len: lane header and body; the CRC's 4 bytes follow, reserved. */
 static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
 			      const struct raw_path *p)
 {
@@ -94,7 +86,7 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 		 uint32_t body_len, uint32_t pad_to);
 /* @return the path over which a frame came; c->next_path if this end has no such path */
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
-/* Sends a control frame. @param pad_to  size of the whole frame, unless it is longer anyway */
+/* @param pad_to  size of the whole frame, unless it is longer anyway */
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
 /* As raw_ctl_send_on(), with these ports instead of the path's. The path need not be open. */
@@ -105,10 +97,7 @@ void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 void raw_acks_send_due(struct raw_iface *iface);
 int raw_bye_send(struct raw_conn *c);
-/*
- * Answer a frame that belongs to no connection by a HELLO_RETRY or RESET. The answer contains the
- * numbers of the frame, which prove to the peer that this end has received the frame.
- */
+/* The reply contains the numbers of the frame, which prove that this end has received it. */
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);

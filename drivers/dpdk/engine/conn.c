@@ -114,10 +114,9 @@ void raw_state_free(struct raw_conn *c)
 /* ---------------------------------------------------------------- look-up */
 
 /*
- * Look-up of a frame's connection. The lower half of a connection's number is an index into refs[].
- * A HELLO does not contain a number of this end. A HELLO may be repeated, and thousands of other
- * connections may exist, so its connection is found in a hash table by the peer's own numbers.
- * Peers choose what is hashed, so the hash is keyed.
+ * The lower half of a connection's number is an index into refs[]. A HELLO does not contain a
+ * number of this end, so its connection is found by a hash of the peer's own numbers. Peers choose
+ * what is hashed, so the hash is keyed.
  */
 
 static uint64_t hello_key(const struct raw_iface *iface, uint32_t id, uint32_t token,
@@ -413,10 +412,7 @@ void raw_counts_note(const struct raw_iface *iface)
 	weft_history_note(history, iface->now, count);
 }
 
-/*
- * The port was polled after `now` was read, perhaps long after it, and the frame may have been sent
- * in between. So a delay ends with a later reading of the clock.
- */
+/* A delay ends at @p clock, read after the port was polled: `now` may be older than the frame. */
 static void note_delay(const struct raw_iface *iface, const struct raw_conn *c, uint8_t path,
 		       uint32_t ts, uint64_t clock)
 {
@@ -438,11 +434,7 @@ void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts)
 		note_delay(c->iface, c, path, ts, pf->now(pf->arg));
 }
 
-/*
- * The application may have computed since the clock was last read, in a callback or outside. The
- * peer would take that time for the network's. So the clock is read again. That costs as much as
- * half a small message, so only some DATA frames contain a hold time.
- */
+/* The clock is read again: the peer would take this process's time since `now` for the path's. */
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx)
 {
 	const struct weft_platform *pf = iface->platform;

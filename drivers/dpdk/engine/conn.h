@@ -26,14 +26,9 @@
 
 /* ------------------------------------------------------------------ the receiver's half */
 
-/*
- * The receiver's half of a connection: the received sequences, the echo of the peer's timestamps,
- * and the acknowledgement that is to be sent. These functions need nothing else of a connection.
- */
-
-#define RAW_ACK_DELAY 25000ull /* ns: an ACK waits this long for data that carries it */
+#define RAW_ACK_DELAY 25000ull /* ns that an ACK waits for data that carries it */
 #define RAW_ACK_FRAMES 8u      /* DATA frames after which an ACK is due at once */
-#define RAW_ACK_BYTES 65536u   /* bytes of messages after which an ACK is due at once */
+#define RAW_ACK_BYTES 65536u
 /* one of this number of sent DATA frames has an echo, which costs reading the clock */
 #define RAW_ECHO_EVERY 16u
 
@@ -41,19 +36,19 @@ enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 struct raw_rx {
 	/* One cache line: all fields that each received frame touches. */
-	uint64_t seen;       /* live_clock of the last valid frame */
-	uint64_t ack_due;    /* tx_clock at which a delayed acknowledgement is to leave */
-	uint64_t ts_at;      /* iface->now when the frame with ts_echo arrived */
-	uint32_t ts_echo;    /* timestamp of the last received DATA frame */
-	uint32_t ack_bytes;  /* bytes of messages delivered since the last acknowledgement */
-	uint16_t ack_frames; /* frames delivered since the last acknowledgement */
-	uint8_t ack_state;   /* enum raw_ack */
+	uint64_t seen;      /* live_clock of the last valid frame */
+	uint64_t ack_due;   /* tx_clock at which a delayed acknowledgement is to leave */
+	uint64_t ts_at;     /* iface->now when the frame with ts_echo arrived */
+	uint32_t ts_echo;   /* timestamp of the last received DATA frame */
+	uint32_t ack_bytes; /* bytes of messages delivered since the last acknowledgement */
+	uint16_t ack_frames;
+	uint8_t ack_state; /* enum raw_ack */
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
 	bool data_received; /* DATA was received since this end's last zero-copy send */
 	uint8_t echo_wait;  /* DATA frames to be sent without an echo before one with an echo */
-	/* frames without an echo since the last rough echo: their arrival times were too rough */
+	/* frames of rough arrival time that got no echo, since one got an echo */
 	uint8_t echo_missed;
 	/* frames of rough arrival time that request an ACK: every fourth still gets an echo */
 	uint8_t echo_requested;
@@ -63,7 +58,6 @@ struct raw_rx {
 	uint32_t first; /* sequence of the peer's first frame */
 	struct weft_rxwin win;
 
-	/* Few frames touch these. */
 	TAILQ_ENTRY(raw_rx) ack_link; /* in iface->ack_list, while on_ack_list */
 	/* A duplicate, or a frame beyond the window, came: the next ACK goes over all paths. */
 	bool ack_all;
@@ -72,19 +66,12 @@ struct raw_rx {
 static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "line of a receiver");
 
 void raw_rx_init(struct raw_rx *rx, uint32_t first);
-/**
- * Nothing has been received for a long time: frees the ring of received sequences, unless a
- * sequence before the newest is missing.
- */
+/** After a long silence: frees the ring of received sequences, unless the ring has a hole. */
 void raw_rx_idle(struct raw_rx *rx);
-/** The connection is over: leaves iface->ack_list, frees memory. */
 void raw_rx_free(struct raw_iface *iface, struct raw_rx *rx);
 /** Makes all delayed acknowledgements of the iface due now. */
 void raw_rx_hurry(struct raw_iface *iface);
-/**
- * @return the time since the last DATA frame arrived, in WEFT_FRAME_HOLD_UNIT; WEFT_FRAME_NO_ECHO:
- * too long for the field
- */
+/** @return WEFT_FRAME_HOLD_UNITs since the last DATA frame; WEFT_FRAME_NO_ECHO: too many */
 uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx);
 
 /** Did the last DATA frame arrive just now? If not, an ACK only repeats the echo of that frame. */
@@ -112,7 +99,6 @@ static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
 		iface->acks_due = WEFT_NEVER;
 }
 
-/** An acknowledgement is to be sent. */
 static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *rx, enum raw_ack how)
 {
 	if (how > rx->ack_state) {
@@ -132,10 +118,7 @@ static inline void raw_rx_schedule_ack(struct raw_iface *iface, struct raw_rx *r
 	}
 }
 
-/**
- * The messages of frame @p seq are delivered, @p bytes with their headers, so an acknowledgement is
- * scheduled. @p requested: the frame requests it at once.
- */
+/** @p bytes: of messages, with their headers. @p requested: the frame requests an ACK. */
 static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct raw_rx *rx,
 						 uint32_t seq, uint32_t bytes, bool requested)
 {
@@ -150,10 +133,7 @@ static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct
 				    : RAW_ACK_DELAYED);
 }
 
-/**
- * Fills the acknowledgement and the echo, which depend on the moment at which a frame leaves. An
- * echo costs reading the clock, so most DATA frames have none.
- */
+/** An echo costs reading the clock, so most DATA frames have none. */
 static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 				struct weft_frame_hdr *hdr)
 {
@@ -178,9 +158,6 @@ static inline void raw_rx_stamp(const struct raw_iface *iface, struct raw_rx *rx
 /* ------------------------------------------------------------------ the sender's half */
 
 /*
- * The sender's half of a connection: its open frame, the slots of sent frames, the window, the
- * timers.
- *
  * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
  * until the frame is acknowledged, or copied to the heap (raw_slot.taken_back). The TX queue or the
  * NIC holds another while the frame is to be sent. When both are gone, the buffer returns to its
@@ -205,7 +182,7 @@ enum raw_tail {
  */
 enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
 
-/* A frame that was sent and is not acknowledged. */
+/* The frame of a sequence from raw_tx.una to raw_tx.next - 1. */
 struct raw_slot {
 	union {
 		struct rte_mbuf *m;    /* NULL = acknowledged */
@@ -224,7 +201,7 @@ struct raw_slot {
 
 struct raw_tx {
 	/* One cache line: the fields of sending a frame and of processing an acknowledgement. */
-	struct rte_mbuf *open; /* the open frame, or NULL */
+	struct rte_mbuf *open;
 	struct raw_slot *slots;
 	uint32_t slot_mask;
 	uint32_t una, next; /* sequences: the oldest one without acknowledgement, the next one */
@@ -234,12 +211,9 @@ struct raw_tx {
 	uint8_t backoff;
 	uint8_t tail;   /* enum raw_tail */
 	uint8_t zc_ack; /* enum raw_zc_ack */
-	bool on_list;   /* is in iface->tx_list */
+	bool on_list;
 	uint64_t timer; /* tx_clock of tail probe or RTO; 0 = nothing outstanding */
-	/*
-	 * live_clock since which a frame before the sequence round_end has been unacknowledged; or
-	 * of the peer's last heartbeat, if that was later
-	 */
+	/* live_clock: begin of the wait for ACKs up to round_end, or the peer's later heartbeat */
 	uint64_t round_at;
 
 	/* One cache line: fields that each frame uses, but not each message. */
@@ -315,10 +289,7 @@ static inline uint32_t raw_tx_outstanding(const struct raw_tx *tx)
 /* With congestion control: bounds of the window: bytes (without WEFT_WINDOW), peer's RX rings. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
-/*
- * Bytes that a frame gets from its connection's template: encapsulation and lane header, rounded up
- * for the copy. With IPv6 the end of the lane header is missing, which raw_stamp() fills.
- */
+/* Bytes of headers copied from raw_conn.tmpl. With IPv6 raw_stamp() fills the header's end. */
 #define RAW_TMPL 96u
 #define RAW_HEAD_MAX (WEFT_ENCAP_MAX + (uint32_t)sizeof(struct weft_frame_hdr))
 /* raw_conn.csum, never sent: frames have a tag, and only with IPv6 a checksum, that of UDP. */
@@ -351,10 +322,7 @@ enum raw_state {
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
 
-/*
- * A flow inside the lane: one pair of UDP ports, the same in both directions. With congestion
- * control it has a window of its own (engine/window.h).
- */
+/* A flow inside the lane: one pair of UDP ports, the same in both directions. */
 struct raw_path {
 	struct weft_rtt rtt;
 	struct weft_loss loss;
@@ -371,7 +339,6 @@ struct raw_path {
 	uint32_t marks;         /* those of `echoed` that congestion control has not counted yet */
 };
 
-/* What the handshake has measured. */
 struct raw_measured {
 	uint32_t rtt;   /* ns: least round trip of a small frame; 0 = none yet */
 	uint32_t check; /* ns that this host takes for a CRC32C over a full frame */
@@ -381,23 +348,20 @@ struct raw_measured {
 /* The path's MTU while the connection is up: see engine/mtu.c. Times are live_clock. */
 struct raw_mtu {
 	uint64_t next;  /* next round of a search, or next try of larger frames; 0 = none is due */
-	uint64_t again; /* time before which lost frames begin no search */
-	uint32_t suspect;  /* sequence of a frame that was lost several times */
-	uint16_t reported; /* size that was reported to the protocol layer */
-	uint8_t raises;    /* tries of larger frames since the size has changed */
+	uint64_t again; /* time before which no lost frame begins a search */
+	uint32_t suspect; /* sequence of the frame whose length is suspected */
+	uint16_t reported;
+	uint8_t raises; /* tries of larger frames since the size has changed */
 	bool searching, raising;
 	bool parts; /* the peer accepts frames in parts */
 };
 
 /* ---------------------------------------------------------------- liveness */
 
-/*
- * Does the peer of a connection still live? Keepalives, suspicion, and the peer's BYE. Times are
- * live_clock. engine/liveness.c has the timers.
- */
+/* Times are live_clock. */
 
 #define RAW_BYE_GRACE 2000000ull
-/* ns between two reports as suspect: the timer may expire every WEFT_PROBE_MIN. */
+/* Least ns between two reports as suspect: the timer may expire every WEFT_PROBE_MIN. */
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
@@ -413,9 +377,8 @@ struct raw_live {
 };
 
 /**
- * @param seen  time of the peer's last frame
- * @return the time of the last frame from the thread that owns the peer's worker. A heartbeat does
- * not count: it shows that the peer's process computes, but not that the lane works.
+ * @p seen: time of the peer's last frame. @return the time of its last frame other than a
+ * heartbeat, which does not show that the lane works
  */
 static inline uint64_t raw_live_seen(const struct raw_live *live, uint64_t seen)
 {
@@ -429,7 +392,6 @@ static inline void raw_live_beat(struct raw_live *live, uint64_t seen, uint64_t 
 	live->beat_at = now;
 }
 
-/** @return true: the connection may be reported as suspect, and was not a short time ago */
 static inline bool raw_live_reports(const struct raw_live *live, uint64_t now)
 {
 	return now >= live->suspect_next;
@@ -444,11 +406,10 @@ struct raw_bye {
 	/* live_clock until which frames from before the peer's BYE may arrive; 0 = no BYE */
 	uint64_t at;
 	uint32_t seq; /* sequence in BYE: one past the peer's last frame */
-	uint8_t path; /* path over which the newest BYE came */
-	bool done;    /* the peer needs no BYE of ours: it has ended, or has never met this end */
+	uint8_t path;
+	bool done; /* the peer needs no BYE of ours: it has ended, or has never met this end */
 };
 
-/** BYE has arrived over @p path, perhaps again. */
 static inline void raw_bye_take(struct raw_bye *bye, uint32_t seq, uint8_t path, uint64_t now)
 {
 	bye->path = path;
@@ -458,7 +419,6 @@ static inline void raw_bye_take(struct raw_bye *bye, uint32_t seq, uint8_t path,
 	}
 }
 
-/** @return true: frames before BYE are missing at @p next, and may still arrive */
 static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint64_t now)
 {
 	return next != bye->seq && now < bye->at;
@@ -479,12 +439,12 @@ struct raw_conn_gap {
 struct raw_conn {
 	/* Cache line 0: all fields that a small send into an open frame touches. */
 	struct weft_lane_ep base;
-	uint8_t *open_pos;  /* position of the next message */
+	uint8_t *open_pos;
 	uint32_t open_room; /* bytes left in the open frame; 0 if there is none */
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed; or RAW_CSUM_SEALED */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
-	uint8_t next_path;  /* path of the next new frame */
+	uint8_t next_path;
 
 	/* Cache line 1: receiving a frame. */
 	struct raw_rx rx __rte_cache_aligned;
@@ -507,18 +467,17 @@ struct raw_conn {
 	struct weft_encap_hdr encap;
 	struct raw_path first_path;
 
-	/* Cold. */
 	TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
 	bool resolving, lingers;         /* is in iface->resolving, in iface->closed */
 	bool in_hello;
-	struct weft_table_node by_hello;  /* in iface->hello, while in_hello: a responder's */
-	uint32_t id, token;               /* ours */
-	uint32_t remote_id, remote_token; /* the peer's */
-	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
-	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
-	struct raw_sealed *sealed;        /* NULL: frames are plain (engine/sealed.h) */
-	struct raw_move *move;            /* NULL: no hint, CHALLENGE or silence of the peer yet */
-	TAILQ_ENTRY(raw_conn) hop_link;   /* in iface->by_hop, while in_hop */
+	struct weft_table_node by_hello; /* in iface->hello, while in_hello: a responder's */
+	uint32_t id, token;              /* ours */
+	uint32_t remote_id, remote_token;
+	uint64_t secret, remote_secret; /* only HELLO and HELLO_ACK contain them */
+	struct raw_hs *hs;         /* NULL once the connection is up, has failed or is closed */
+	struct raw_sealed *sealed; /* NULL: frames are plain (engine/sealed.h) */
+	struct raw_move *move;     /* NULL: no hint, CHALLENGE or silence of the peer yet */
+	TAILQ_ENTRY(raw_conn) hop_link;
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
@@ -536,8 +495,7 @@ struct raw_conn {
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
-	/* Searches the frame size: while connecting, and later; NULL = there is no search. */
-	struct weft_mtu_search *search; /* times are live_clock */
+	struct weft_mtu_search *search; /* NULL = there is no search; times are live_clock */
 	struct raw_mtu mtu;
 	LIST_HEAD(, raw_part) parts; /* frames of which parts are missing */
 	uint32_t num_parts;
@@ -558,10 +516,7 @@ static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0"
 /* Adds the iface's counters to the history of its capture (capture/tap.h), if they are due. */
 void raw_counts_note(const struct raw_iface *iface);
 
-/*
- * A frame that the peer stamped with @p ts has arrived over @p path: adds its delay to the history
- * of the iface's capture, if a sample is due.
- */
+/* Adds the delay of a frame with stamp @p ts to the capture's history, if a sample is due. */
 void raw_conn_delay(const struct raw_conn *c, uint8_t path, uint32_t ts);
 
 static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
@@ -591,7 +546,6 @@ static inline uint32_t raw_csum_room(const struct raw_conn *c)
 	return c->csum == RAW_CSUM_SEALED ? WEFT_FRAME_SEAL_LEN : 4u;
 }
 
-/* Would the whole frame be too long for the path? */
 static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_slot *slot)
 {
 	return (uint32_t)slot->bytes + c->encap.len + raw_csum_len(c) > c->tx.cut;
@@ -599,18 +553,14 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 
 /* ---------------------------------------------------------------- state that few need */
 
-/*
- * Parts of a connection's state that most connections do not need, or not for long. They have
- * memory of their own, so that a host with many connections needs little. RAW_NO_MEMORY counts
- * allocations that failed.
- */
+/* Such state has memory of its own, so that a host with many connections needs little. */
 
 #define RAW_HS_RETRY_MIN 1000000ull
 #define RAW_HS_RETRY_MAX 100000000ull
 
 /* The handshake's measurement of the path (engine/path_probe.c), in ns of the platform's clock. */
 struct raw_measure {
-	uint64_t begin; /* of the measurement */
+	uint64_t begin;
 	uint64_t until; /* initiator: live_clock at which the train ends */
 	uint64_t sent;  /* time of the last ping (initiator), or of the last answer (responder) */
 	uint64_t last;  /* time of arrival: of the newest acknowledgement, or frame, of the train */
@@ -661,7 +611,6 @@ enum raw_hint {
 
 /* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
 struct raw_move {
-	/* The search for the peer's MAC address. */
 	uint64_t next;       /* no search for the MAC address begins before this time */
 	uint64_t answered;   /* bit k: the peer's CHALLENGE with number newest - k was answered */
 	uint32_t newest;     /* number of the newest of the peer's CHALLENGEs that were answered */
@@ -669,7 +618,6 @@ struct raw_move {
 	uint32_t over;       /* the value of `challenges` at the last move */
 	uint32_t next_mac;   /* next index into the MACs that claim the address */
 
-	/* Hints. */
 	struct {
 		uint64_t next;     /* no further hint of this kind is checked before */
 		uint8_t doublings; /* hints checked since a calm time: each doubles the wait */
@@ -689,10 +637,7 @@ void raw_state_peer(struct raw_conn *c, uint32_t ip);
 
 /* The handshake is over, or the connection is: c->hs and c->search are freed. */
 void raw_state_connected(struct raw_conn *c);
-/*
- * Make room for the state of N paths; pointers to struct raw_path become invalid.
- * @return 0 or -ENOMEM
- */
+/* Pointers to struct raw_path become invalid. @return 0 or -ENOMEM */
 int raw_state_paths(struct raw_conn *c, unsigned int n);
 
 /* Allocates c->move if there is none. @return 0 or -ENOMEM */
@@ -701,19 +646,14 @@ int raw_state_move(struct raw_conn *c);
 /* ---------------------------------------------------------------- tables of connections */
 
 /*
- * The connections of an iface. These tables find them by a received frame, by a HELLO, by a next
- * hop, and by the time of their next check. They assign the indices of connections, with
- * generations.
- *
  * A connection is in by_tx_clock while frames of it are outstanding or paced, or its paths are
  * probed. It is in by_live_clock with its next keepalive or handshake step. So an idle connection
  * costs its keepalives and nothing else.
  *
- * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
- * own, which stop while the worker does not poll (engine/liveness.h), and virtual time in the
- * simulator. Its lists belong to lcores, and a worker may be any thread. Entering a timer takes a
- * lock and a walk; here a timer is entered once per connection and expiry, not per frame. A timer
- * wheel would round the deadlines that a sleeping worker needs.
+ * DPDK's rte_timer does not fit. It reads the CPU's cycle counter, but the engine's clocks stop
+ * while the worker does not poll (engine/liveness.h), and the simulator's time is virtual. Its
+ * lists belong to lcores, and a worker may be any thread. Entering a timer takes a lock and a walk.
+ * A timer wheel would round the deadlines that a sleeping worker needs.
  */
 
 /* The keys by which received frames are looked up, without touching the connection. */
@@ -723,17 +663,14 @@ struct raw_ref {
 	struct raw_conn *conn; /* NULL = free */
 };
 
-/* The peer of the last ended connection of an index. `half`: that connection had not been up. */
+/* Peer of an index's last ended connection; a half-open one replaces only a half-open one. */
 struct raw_gone {
 	uint32_t ip;
 	uint8_t mac[6];
 	bool known, half;
 };
 
-/*
- * Takes a free index. Indices are used in turn: the one that has been free for longest is next.
- * @return 0; -ENOSPC: RAW_CONNS_MAX are in use, or no memory
- */
+/* Takes the index that was free for longest. @return 0; -ENOSPC: none is left, or no memory */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
 /*
@@ -749,12 +686,8 @@ void raw_table_hello_remove(struct raw_conn *c);
 /* A connection is in the list of its next hop from RAW_UP on, until it fails or is freed. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
-/*
- * @return the connections over this hop, and others with the same hash; NULL: the iface has had no
- * connection yet
- */
+/* @return connections over this hop, and others of its hash; NULL: the iface had none yet */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
-/* Enters the connection in iface->resolving, as it waits for ARP; or removes it. */
 void raw_table_resolving(struct raw_conn *c, bool yes);
 void raw_table_fini(struct raw_iface *iface);
 
@@ -781,11 +714,7 @@ void raw_deadlines_forget(struct raw_conn *c);
 
 /* ------------------------------------------------------------------ gaps between polls */
 
-/*
- * Gaps between two polls of a lane: acknowledgements report them, so that the peer can separate the
- * delay of this process from the delay of the path (doc/wire.md: progress block). A gap is found
- * with the clock reading of progress, and costs nothing while there is none.
- */
+/* ACKs report gaps, so that the peer can separate this process's delay from that of the path. */
 
 /** The owner did not poll for @p ns, not counting a sleep that a frame would have ended. */
 void raw_gap_note(struct raw_iface *iface, uint64_t ns);
@@ -793,7 +722,6 @@ void raw_gap_note(struct raw_iface *iface, uint64_t ns);
 void raw_gap_init(struct raw_conn *c, bool reads);
 /** Fills the block of the next ACK or BYE. @return false: that frame has no block */
 bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block);
-/** The peer's block has arrived, perhaps again. */
 void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block);
 
 #endif /* WEFT_ENGINE_CONN_H */

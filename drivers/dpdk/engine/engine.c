@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lifetime of an iface: opening it over a port, one round of progress, closing. */
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -44,8 +43,7 @@
 
 /*
  * Full frames are collected before they go to the port, whose calls are expensive: a doorbell, or
- * vhost's locks and barriers. A batch has this number of bytes: the receiver reads one batch while
- * the sender writes the next. The number of frames is bounded, too.
+ * vhost's locks and barriers. The receiver reads one batch while the sender writes the next.
  */
 #define TX_BATCH_BYTES 32768u
 #define TX_BATCH_MIN 4u
@@ -87,12 +85,11 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  * growing intervals while nothing happens. Every IDLE_KICK polls it is called in any case, since a
  * port may have to attend to a peer that arrives late.
  *
- * A worker whose peers are on its own host may have a port without connections. If a poll of that
- * port takes longer than a message over shared memory, progress calls leave it out for idle_wait.
+ * If a poll of a port without connections takes longer than a message over shared memory, progress
+ * calls leave it out for idle_wait.
  *
- * Several lanes delay each other: a poll of eight idle ones takes as long as a message. So a lane
- * next to others that has sent and received nothing in IDLE_KICK polls is polled only every REST_NS
- * from then on. Only the first frame of a peer that sends unrequested can arrive later by that.
+ * A poll of eight idle lanes takes as long as a message. So a lane next to others that has sent and
+ * received nothing in IDLE_KICK polls is polled only every REST_NS.
  */
 static void idle_poll(struct raw_iface *iface)
 {
@@ -117,10 +114,7 @@ static void idle_poll(struct raw_iface *iface)
 /* largest number of progress calls in which no frame waits, after late ones */
 #define WAIT_SKIPS 4095u
 
-/*
- * The wait of the newest open frame ends. After a wait that was too long, the program is assumed to
- * compute between its sends and its progress calls. So no frame waits in the next ones.
- */
+/* After a late wait no frame waits for a time: the program is assumed to compute between sends. */
 static void wait_over(struct raw_iface *iface, uint64_t now)
 {
 	struct raw_wait *w = &iface->wait;
@@ -194,10 +188,7 @@ acks:
 	return n + !TAILQ_EMPTY(&iface->tx_list);
 }
 
-/*
- * The worker calls this at the end of progress(), when `now` is still valid, and after sends with
- * WEFT_WORKER_F_SEND_NOW, when `now` is that of the last progress().
- */
+/* After sends with WEFT_WORKER_F_SEND_NOW, `now` is still that of the last progress(). */
 static void raw_tx_flush(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -244,9 +235,8 @@ static bool frames_wait(struct raw_iface *iface)
 }
 
 /*
- * A program posts many short messages and then calls progress: each in a frame of its own would
- * cost a system call over most ports. So frames may wait: doc/raw-lanes.md, "Frames that are
- * shared".
+ * Each of many short messages in a frame of its own would cost a system call over most ports. So
+ * frames may wait: doc/raw-lanes.md, "Frames that are shared".
  */
 static void raw_tx_posted(struct weft_lane_iface *base)
 {
@@ -427,11 +417,7 @@ static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode
 	}
 }
 
-/*
- * Divide the buffers so that no user starves another. The part for the receive ring is never given
- * away. Of the rest, sends may hold five eighths until acknowledgement, or three quarters if that
- * gives each connection its least share. The protocol layer may keep received frames in a quarter.
- */
+/* Sends that give each connection its least share may exceed tx_held_max, up to tx_held_hard. */
 static void share_buffers(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
@@ -448,11 +434,7 @@ static void share_buffers(struct raw_iface *iface)
 	raw_share_init(iface);
 }
 
-/*
- * Frame sizes in messages of the handshake are those of a frame with IPv4 and without a tag. Over
- * UDP sockets with IPv6 addresses, the engine's frames have IPv4 headers, and the kernel replaces
- * these.
- */
+/* UDP sockets: the engine's frames have IPv4 headers, which the kernel replaces by IPv6's. */
 static void take_sizes(struct raw_iface *iface, const struct weft_raw_conf *rc)
 {
 	iface->l2_tag = rc->vlan != 0 ? RTE_VLAN_HLEN : 0;
@@ -591,10 +573,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	return pf->random(pf->arg, &iface->key, sizeof(iface->key));
 }
 
-/*
- * A network has queues that other flows use, too, and they overflow. A memory port has none, and
- * there a peer that waits for its core would be taken for a queue.
- */
+/* Networks have queues. On a memory port a peer that waits for its core would be taken for one. */
 static unsigned int cc_for(const struct weft_frame_port *port)
 {
 	return port->flags & WEFT_FRAME_PORT_MEMORY ? WEFT_CC_FIXED : WEFT_CC_DELAY;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Operations of lane endpoints that are not on the hot path: connect, destroy, identify the peer,
- * describe; quiesce and reap, which hand out the messages that the peer has not received.
- */
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,10 +308,7 @@ static void ignore_completion(struct weft_lane_comp *comp, int status)
 	(void)status;
 }
 
-/*
- * The completion goes with the message. The NIC may still read the memory: the registration stays
- * until the NIC has released it, and no completion waits for that.
- */
+/* The completion goes with the message. The registration stays until the NIC has released it. */
 static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 {
 	static struct weft_lane_comp none = {.done = ignore_completion};

@@ -35,10 +35,7 @@ struct raw_iface;
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg);
 
-/**
- * The receive state of a side, as in LANE_DOWN: all frames before sequence `next` have arrived. Bit
- * i of `word` shows whether next + 1 + i has.
- */
+/** As in LANE_DOWN: all frames before `next` have arrived; bit i of `word`: next + 1 + i has. */
 struct raw_rx_state {
 	weft_le32 next;
 	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */
@@ -48,7 +45,6 @@ struct raw_rx_state {
 
 static_assert(sizeof(struct raw_rx_state) == WEFT_LANE_STATE_MAX, "state of LANE_DOWN");
 
-/* Operations of the lane: lane.h. */
 int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *state);
 int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		weft_lane_reap_cb cb, void *arg);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The handshake of a connection. In every step the initiator repeats a request until it is
- * answered, and the responder answers every request. The responder has no timer but the expiry of
- * half-open entries.
+ * In every step the initiator repeats a request until it is answered. The responder has no timer
+ * but the expiry of half-open entries.
  *
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
@@ -16,10 +15,6 @@
  *   MEASURE    PROBE  ------------->   several, answered each (engine/path_probe.c)
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
- *
- * The probes find the largest frame size that arrives (engine/mtu.c). A full frame without an
- * answer is no proof that the size is too large, since the peer may not be polling. So small probes
- * are sent with it: their answers prove that the peer polls.
  *
  * Sizes in these messages are those of untagged frames with IPv4: a switch may remove the VLAN tag
  * between two ifaces, and both ends must compute the same room for messages.
@@ -331,7 +326,6 @@ static const char *reset_text(uint16_t reason)
 	}
 }
 
-/* The error text of a next hop whose MAC address ARP has not found. */
 static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
 	const struct raw_iface *iface = c->iface;
@@ -415,13 +409,9 @@ void raw_hs_start(struct raw_conn *c)
 	c->hs_started = iface->live_clock;
 	c->hs_expire = iface->live_clock + iface->conf.connect_timeout_ns;
 	raw_hs_enter(c, iface->rx_filter.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
-	/* The next progress() sends the first request. */
 }
 
-/*
- * The user would wait for WEFT_CONNECT_TIMEOUT, half a minute by default. So a warning after
- * LATE_NS names the probable cause.
- */
+/* Names the probable cause early, since WEFT_CONNECT_TIMEOUT is long. */
 static void report_late(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -479,10 +469,7 @@ void raw_hs_timer(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- responder */
 
-/*
- * A HELLO gets at most one HELLO_ACK, of the HELLO's length: its source address may be forged, and
- * this end must not flood the host with that address.
- */
+/* A HELLO gets at most one HELLO_ACK, of its length: its source address may be forged. */
 void raw_hello_answer(struct raw_conn *c)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -596,10 +583,7 @@ static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view
 	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : raw_csum_len(c));
 }
 
-/*
- * Answers a probe at its own size, if the frame really has that size. Otherwise a forged probe
- * would make this end flood another host.
- */
+/* Drops a probe shorter than it states: a forged one would make this end flood another host. */
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
@@ -693,11 +677,7 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 /* ---------------------------------------------------------------- RESET */
 
-/*
- * Any host on the path can forge RESET. So it ends no connection of an interface with a job key. In
- * HELLO it is logged. Later in the handshake HELLO may be sent again. Once the connection is up,
- * the peer is queried.
- */
+/* Any host on the path can forge RESET, so it ends no connection of an iface with a job key. */
 static void reset_hint(struct raw_conn *c, uint16_t reason)
 {
 	struct raw_iface *iface = c->iface;

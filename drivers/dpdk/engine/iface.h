@@ -200,7 +200,6 @@
 enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 #undef RAW_COUNTER_ENUM
 
-/** Present values. */
 #define RAW_LEVELS(X)                                                                         \
 	X(iface->kept, "rx.kept", "Receive buffers now that the program has not given back.") \
 	X(iface->share.tx_held, "tx.held", "Buffers now that wait for an acknowledgement.")   \
@@ -246,12 +245,12 @@ struct raw_zc;
 struct raw_share {
 	/* Frames held until acknowledged; their limit, and the limit that includes least shares. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
-	/* The same of small buffers in frames of several segments: ACKs need some, too. */
+	/* Small buffers in frames of several segments, as above. ACKs need some, too. */
 	uint32_t hdr_held, hdr_held_max, hdr_held_hard;
 	bool pressed; /* a buffer was refused since the last raw_share_take_back() */
 	TAILQ_HEAD(, raw_tx) stalled;
-	uint64_t taken_back;     /* bytes of frames that were copied to the heap */
-	uint64_t taken_back_max; /* limit of taken_back */
+	uint64_t taken_back; /* bytes of frames that were copied to the heap */
+	uint64_t taken_back_max;
 };
 
 /* What holds frames back (engine/window.h). A counter has the time of each, in this order. */
@@ -271,7 +270,7 @@ struct raw_limits {
 	uint32_t num[RAW_LIMIT_CONNS]; /* [i]: connections that limit i holds back */
 };
 
-/* An open frame waits only behind this number of unacknowledged frames of its connection. */
+/* An open frame waits only if its connection has at least this number of unacknowledged frames. */
 #define RAW_WAIT_FRAMES 4u
 
 /* Open frames that wait for further messages after raw_tx_posted(). */
@@ -287,14 +286,13 @@ struct raw_wait {
 
 #define RAW_GAPS_KEPT 16u /* a power of two */
 
-/* Times in which the owner did not poll: engine/liveness.h. */
+/* Times in which the owner did not poll: raw_gap_note(). */
 struct raw_gaps {
 	uint64_t total; /* ns */
 	uint32_t count;
 	uint16_t recent[RAW_GAPS_KEPT]; /* units of 16 us; newest: (count - 1) % RAW_GAPS_KEPT */
 };
 
-/* Frames that wait for the port: a ring. See engine/build.h. */
 struct raw_txq {
 	unsigned int head, count;
 	struct rte_mbuf *frames[RAW_TXQ];
@@ -346,8 +344,8 @@ struct raw_iface {
 		uint32_t ts, error;
 	} stale[RAW_STALE]; /* sent timestamps, and the ns by which each was stale at most */
 	struct raw_ref *refs;
-	struct raw_gone *gone; /* last peer of each index of refs */
-	uint32_t refs_len;     /* entries of refs and of gone; a power of two */
+	struct raw_gone *gone;
+	uint32_t refs_len; /* entries of refs and of gone; a power of two */
 	/* Free indices into refs: a FIFO. */
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
@@ -362,18 +360,14 @@ struct raw_iface {
 	struct raw_limits limits;
 	struct raw_gaps gaps;
 	weft_lane_recv_cb recv;
-	weft_lane_recv_batch_cb recv_batch;       /* NULL = none */
+	weft_lane_recv_batch_cb recv_batch;
 	weft_lane_recv_in_place_cb recv_in_place; /* exists if port->rx_in_place is set */
 	uint8_t batch_id;
-	/*
-	 * Header of a message of kind batch_id and length 0, as a number. Without recv_batch it
-	 * is a value that no header has.
-	 */
+	/* header of an empty message of batch_id; without recv_batch a value that no header has */
 	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;
 	TAILQ_HEAD(, raw_tx) tx_list; /* senders with an open frame */
-	/* receivers of connections with an acknowledgement to send */
 	TAILQ_HEAD(raw_rx_list, raw_rx) ack_list;
 	bool acks_now; /* an acknowledgement of ack_list is due at once */
 	/* tx_clock before which no other acknowledgement of ack_list is due */
@@ -395,8 +389,8 @@ struct raw_iface {
 	weft_lane_event_cb event;
 	weft_lane_iface_event_cb iface_event;
 	uint64_t look_at; /* live_clock of the next poll of the port's events */
-	bool link_up;     /* as last reported by the port */
-	int ended;        /* error of connections after the port has ended; 0 = it has not */
+	bool link_up;
+	int ended; /* error of connections after the port has ended; 0 = it has not */
 	char ended_why[256];
 	double copy_bw;
 	const struct weft_platform *platform;

@@ -112,7 +112,6 @@ static void remember_peer(struct raw_conn *c)
 	memcpy(gone->mac, c->peer_mac, 6);
 }
 
-/* Enters the connection into iface->closed during TIME_WAIT, or removes it. */
 static void set_time_wait(struct raw_conn *c, bool yes)
 {
 	struct raw_iface *iface = c->iface;
@@ -158,9 +157,9 @@ void raw_conn_free(struct raw_conn *c)
 }
 
 /*
- * Sets the window. The fixed window is the configured one, in frames at most half of the peer's
- * receive ring: one sender alone must not overrun the ring. With congestion control it is an upper
- * bound only: most of a long path's window is in the network, not in the ring.
+ * The fixed window is the configured one, in frames at most half of the peer's receive ring: one
+ * sender alone must not overrun the ring. With congestion control it is an upper bound only: most
+ * of a long path's window is in the network, not in the ring.
  */
 static int make_window(struct raw_conn *c)
 {
@@ -274,10 +273,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, worse, text);
 }
 
-/*
- * The connection sends and delivers nothing more. Zero-copy sends that are still in use complete
- * with the error. The callers end the flushes, and then report the event.
- */
+/* Zero-copy sends still in use get the error. The caller ends flushes, then reports the event. */
 static void go_down(struct raw_conn *c, int error)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -369,11 +365,7 @@ void raw_conn_gone_input(struct raw_conn *c)
 	raw_conn_fail(c, -ECONNRESET, text);
 }
 
-/*
- * When too many connections are in TIME_WAIT, the oldest one ends early. A late frame for it finds
- * no connection and is answered with RESET. The timers free it, never this function: the caller may
- * be walking over the connections.
- */
+/* The timers free the connection, since the caller may be walking over the connections. */
 static void expire_oldest(struct raw_iface *iface)
 {
 	struct raw_conn *c = TAILQ_FIRST(&iface->closed);
@@ -406,19 +398,18 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 /*
  * Admission of half-open connections, which are state for a peer that has only sent HELLO.
  *
- * While there are few half-open connections, every HELLO gets one. Beyond HALF_FREE a HELLO makes
- * no state unless its sender has proven that it receives at its address. The proof is a cookie, a
- * keyed hash of the sender's address and numbers: HELLO_RETRY contains it, and the sender repeats
- * it in the next HELLO. So a sender of forged addresses costs one frame per HELLO and keeps no
- * other peer away. An entry without a proven address does not count for any sender. It is the
- * first to be evicted for a peer with a proven address.
+ * Beyond HALF_FREE entries a HELLO makes no state unless its sender has proven that it receives at
+ * its address. The proof is a cookie, a keyed hash of the sender's address and numbers: HELLO_RETRY
+ * contains it, and the sender repeats it in the next HELLO. So a sender of forged addresses costs
+ * one frame per HELLO. An entry without a proven address counts for no sender. It is the first to
+ * be evicted for a peer with a proven address.
  *
- * Peers with proven addresses share the entries. Each address behind each MAC has a share. A
- * neighbour can prove any forged address, but all of them by its own MAC. So a MAC with more than
- * half of the entries gives way to others, however many addresses are behind it (a router).
+ * Each proven address behind each MAC has a share of the entries. A neighbour can prove any forged
+ * address, but all of them by its own MAC. So a MAC with more than half of the entries gives way to
+ * others, however many addresses are behind it (a router).
  */
 
-#define HALF_FREE 32u  /* with fewer entries a HELLO needs no proven address */
+#define HALF_FREE 32u
 #define HALF_SHARE 32u /* most entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
 /* live_clock: an entry of this age may be evicted: a live handshake has ended by then */
@@ -503,11 +494,7 @@ static bool same_address(const struct raw_conn *c, const struct weft_frame_view 
 						 : c->peer_ip == v->src_ip;
 }
 
-/*
- * Finds the entry to evict for the sender of @p v, which has proven its address. The list has at
- * most RAW_HALF_OPEN_MAX entries.
- * @return NULL: no entry has to give way
- */
+/* Finds the entry to evict for the sender of @p v, which has proven its address; NULL: none. */
 static struct raw_conn *pick_victim(struct raw_iface *iface, const struct weft_frame_view *v,
 				    struct buckets of)
 {

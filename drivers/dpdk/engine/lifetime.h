@@ -13,10 +13,7 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/*
- * Makes a connection, at first in state HALF_OPEN. @p passive: the peer has initiated it. @return
- * NULL: no memory, no random bytes, or RAW_CONNS_MAX connections exist
- */
+/* Makes a HALF_OPEN connection. @return NULL: no memory or random bytes, or RAW_CONNS_MAX exist */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 /* Frees a connection. The protocol layer must have no reference to it (any more). */
 void raw_conn_free(struct raw_conn *c);

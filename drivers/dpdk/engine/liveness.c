@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Suspicion of a connection, events of the port, keepalive, the peer timeout, and sleeping. */
-
 #include "engine/liveness.h"
 
 #include <errno.h>
@@ -72,7 +70,6 @@ static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 	return c->tx.backoff >= timeouts;
 }
 
-/* The retransmission timer has expired: report a silent peer, or one that acknowledges nothing. */
 static void suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -148,9 +145,8 @@ static void report_event(struct raw_iface *iface, enum weft_lane_iface_event ev,
 }
 
 /*
- * The port sends and receives nothing any more. All connections end at once: a timeout would only
- * hide the reason. Callbacks may destroy connections, and create others at the end of the list.
- * Only a connection that the protocol layer does not know is freed here, in its own iteration.
+ * All connections end at once: a timeout would only hide the reason. Callbacks may destroy
+ * connections, but only one that the protocol layer does not know is freed here.
  */
 static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
 {
@@ -214,16 +210,10 @@ void raw_port_look(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- timers */
 
-/*
- * Keepalive, the peer timeout, and the dispatch of a connection's other timers: retransmission
- * (engine/reliability.c), the next step of the handshake, the end. engine/conn.c keeps the times.
- */
-
 /* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
 #define LAST_LOOK_TRIPS 5u /* least round trips: other lanes are queried, and then this one */
 
-/* Called by another thread, while the owner computes: the times are of the last progress(). */
 void raw_beat(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -249,10 +239,7 @@ void raw_alive_input(struct raw_conn *c)
 	c->tx.round_at = c->iface->live_clock;
 }
 
-/*
- * With at most this number of connections of an iface, a peer whose host reports the end of its
- * process gets a keepalive after SOCKET_KEEPALIVE_NS of silence at the latest.
- */
+/* With more connections of an iface than this, SOCKET_KEEPALIVE_NS has no effect. */
 #define SOCKETS_FEW 64u
 #define SOCKET_KEEPALIVE_NS 600000000ull
 
@@ -309,11 +296,9 @@ static void fail_gone(struct raw_conn *c)
 }
 
 /*
- * Detects a peer that answers, but has not acknowledged one of the RAW_ROUND oldest frames for the
- * peer timeout: our frames do not reach it, or only one now and then. This is reported as an error,
- * because the lane would hang otherwise. "Answers" means that a frame came recently. If the link is
- * gone, the last acknowledgement may be a little older than the last frame, and that is silence
- * (check_silence()).
+ * Detects a peer that answers, but has not acknowledged the oldest frames for the peer timeout.
+ * That is an error, because the lane would hang otherwise. If the link is gone, the last
+ * acknowledgement may be a little older than the last frame: that is silence (check_silence()).
  */
 static bool is_stuck(struct raw_conn *c)
 {
@@ -346,7 +331,7 @@ static bool is_stuck(struct raw_conn *c)
 
 /*
  * Silence fails a connection only if the peer was queried: a peer may have nothing to send, and the
- * owner may have been away itself. Of a time without polls live_clock counts RAW_LIVE_STEP_MAX.
+ * owner may have been away. Of a time without polls live_clock counts at most RAW_LIVE_STEP_MAX.
  */
 static void check_silence(struct raw_conn *c)
 {
@@ -421,7 +406,7 @@ static void up_timer(struct raw_conn *c)
 		suspect_silent(c);
 	}
 	if (c->state != RAW_UP)
-		return; /* the protocol layer has stopped the connection */
+		return;
 	if (c->mtu.next != 0 && iface->live_clock >= c->mtu.next)
 		raw_mtu_timer(c);
 	if (c->state != RAW_UP)
@@ -464,7 +449,7 @@ static void half_timer(struct raw_conn *c)
 	raw_hs_timer(c);
 }
 
-/* Does what is due for a connection, and sets its next deadline. It may free the connection. */
+/* May free the connection. */
 static void look_at(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_TIMER_LOOKS);
@@ -483,11 +468,7 @@ static void look_at(struct raw_conn *c)
 	}
 }
 
-/*
- * Checks the connections that are due, in the order of their times, one batch for each clock. When
- * many are due at once, after a pause or because they connected together, frames are received
- * between the batches.
- */
+/* One batch for each clock: when many are due at once, frames are received between the batches. */
 void raw_timers(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -545,11 +526,6 @@ void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 /* ---------------------------------------------------------------- sleeping */
 
 /*
- * For an owner that sleeps (lane.h, waiting). If the port wakes it, a sleep is no pause, as any
- * frame ends it. So the clocks go on for the time that the owner meant to sleep. If the owner
- * merely did not poll, they count no more than their longest step. The round trips of frames that
- * are answered during a sleep are valid.
- *
  * Work that does not wake the owner gets a time here: timers, acknowledgements and frames that the
  * port did not take, requests of the port itself, and a check of the port's events.
  */
@@ -589,8 +565,7 @@ static uint64_t ns_until(uint64_t at, uint64_t clock, uint64_t most)
 }
 
 /*
- * If the port can't wake the owner (@p wakes false), a clock counts no more of a sleep than its
- * longest step (raw_clocks_far()). So a longer sleep would delay the timers.
+ * If the port can't wake the owner, a sleep longer than a clock's longest step would delay timers.
  * @return ns until the next timer is due, or until its clock would stop
  */
 static uint64_t next_timer(const struct raw_iface *iface, bool wakes)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/liveness.h
- * Does the peer still answer, and does the port still work? Keepalive and the peer timeout, events
- * of the port, and the dispatch of all timers of connections.
+ * Keepalive and the peer timeout, events of the port, and all timers of connections.
  *
  * A connection that may be dead is suspect: the protocol layer is notified, and may stop the
- * connection inside the call, so check its state afterwards. See doc/raw-lanes.md.
+ * connection inside the call, so check its state afterwards.
  */
 #ifndef WEFT_ENGINE_LIVENESS_H
 #define WEFT_ENGINE_LIVENESS_H
@@ -21,25 +20,21 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-/*
- * The peer has not answered keepalives or queries: report the connection as suspect, unless that
- * was done within the last RAW_SUSPECT_AGAIN_NS.
- */
+/* Reports a peer that has not answered, unless that was done within RAW_SUSPECT_AGAIN_NS. */
 void raw_suspect_idle(struct raw_conn *c);
 
 /* Most connections that a raw_timers() call checks, per clock: others wait for the next call. */
 #define RAW_TIMER_BATCH 32u
-#define RAW_LOOK_UP 1000000000ull  /* most ns of live_clock between checks of a port with a link */
-#define RAW_LOOK_DOWN 100000000ull /* the same of a port without a link */
+/* Most ns of live_clock between checks of a port: with a link, and without. */
+#define RAW_LOOK_UP 1000000000ull
+#define RAW_LOOK_DOWN 100000000ull
 void raw_port_look(struct raw_iface *iface);
 
-/* Processes connections that are due, and events of the port. */
 void raw_timers(struct raw_iface *iface);
 
-/* Sends ALIVE over all connections that are up: the owner computes and does not poll. */
+/* Sends ALIVE over all connections that are up, in another thread while the owner computes. */
 void raw_beat(struct weft_lane_iface *base);
 
-/* ALIVE has come: the peer's owner computes and does not poll. */
 void raw_alive_input(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- clocks */
@@ -95,7 +90,6 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 	}
 }
 
-/* Operations of struct weft_lane_ops (lane.h), for an owner that sleeps. */
 int raw_wait_fd(struct weft_lane_iface *base);
 int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
 void raw_disarm(struct weft_lane_iface *base);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The search for the largest frame, frames in parts, and the MTU of a connection that is up. */
-
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -50,10 +48,8 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 }
 
 /*
- * As weft_mtu_search_begin(), on a connection that is up. The ids continue from s->id.
- *
- * @param cut  the size in use when the full one has failed
- * @param lo   a size that passes; 0 = none is known
+ * As weft_mtu_search_begin(), on a connection that is up: ids continue from s->id. @p cut: the size
+ * in use when the full one has failed. @p lo: a size that passes; 0 = none is known.
  */
 static void search_again(struct weft_mtu_search *s, uint16_t full, uint16_t cut, uint8_t l2,
 			 uint16_t lo, uint64_t now)
@@ -178,7 +174,6 @@ static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
 	return (body + part_bytes(c) - 1) / part_bytes(c);
 }
 
-/* @return the number of parts into which a full frame (c->frame_size) is cut */
 static uint8_t parts_of_full_frame(const struct raw_conn *c)
 {
 	return (uint8_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
@@ -250,7 +245,7 @@ struct raw_part {
 	TAILQ_ENTRY(raw_part) link;
 	struct raw_conn *conn;
 	uint32_t seq;
-	uint32_t total, missing; /* bytes of the body */
+	uint32_t total, missing;
 	uint64_t got[UNITS_MAX / 64];
 	uint8_t pad[4]; /* aligns body: the data of its first message is aligned as in a frame */
 	uint8_t body[];
@@ -281,10 +276,7 @@ void raw_parts_forget(struct raw_conn *c)
 	}
 }
 
-/*
- * At the limit of the connection or of the iface, drop the connection's own oldest frame; if it has
- * none, one of a connection with several, or else the oldest of the iface.
- */
+/* Drops the connection's own oldest frame, or one of a connection with several, or the oldest. */
 static void make_room(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -337,7 +329,6 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	return p;
 }
 
-/* Bytes that are there already are not counted again. */
 static void put_bytes(struct raw_part *p, uint32_t at, uint32_t len, const uint8_t *from)
 {
 	uint32_t n;
@@ -472,11 +463,7 @@ static void search_free(struct raw_conn *c)
 	c->search = NULL;
 }
 
-/*
- * The search has ended: schedule the next try of a larger size. May destroy the connection.
- *
- * @param passes  frames of the present size pass
- */
+/* Ends the search. @p passes: frames of the present size pass. May destroy the connection. */
 static void search_over(struct raw_conn *c, bool passes)
 {
 	uint64_t live_clock = c->iface->live_clock;
@@ -499,10 +486,7 @@ static bool suspect_arrived(struct raw_conn *c)
 	       !raw_slot(&c->tx, c->mtu.suspect)->m;
 }
 
-/*
- * @return the size to use after the present one has failed: the largest that has passed; if none
- * has, first IPv6's least MTU, then IPv4's
- */
+/* @return the largest size that has passed; if none has, first IPv6's least MTU, then IPv4's */
 static uint16_t smaller_size(const struct raw_conn *c)
 {
 	if (c->search->lo != 0)

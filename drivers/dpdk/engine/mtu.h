@@ -2,15 +2,13 @@
 /**
  * @file engine/mtu.h
  * The path's MTU while a connection is up. It may become smaller (a route around a broken switch, a
- * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes:
- * a frame that was lost several times starts a search. If small probes are answered and probes of
- * the present size are not, frames are cut to IPv6's least MTU, and sent in parts. If that size
- * does not pass either, they are cut to IPv4's. Frames keep this size until the search has found
- * the largest that passes. Later, larger sizes are tried again, up to the size that was agreed when
- * the connection was made.
+ * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes.
+ * If small probes are answered and probes of the present size are not, frames are cut to IPv6's
+ * least MTU, and sent in parts. If that size does not pass either, they are cut to IPv4's. When the
+ * search is over, frames have the largest size that passes. Later, larger sizes are tried, up to
+ * the one that was agreed when the connection was made.
  *
- * Each end does so for the frames that it sends. A probe is answered at its own size, so a size
- * must pass in both directions.
+ * A probe is answered at its own size, so a size must pass in both directions.
  */
 #ifndef WEFT_ENGINE_MTU_H
 #define WEFT_ENGINE_MTU_H
@@ -28,9 +26,8 @@ struct weft_lane_ep;
 /* ---------------------------------------------------------------- the search */
 
 /*
- * Searches the largest frame that arrives in both directions. Probes of a size are answered by
- * frames of the same size. Small probes are sent along with them, and their answers show that the
- * peer is alive. Pure; times in ns of any one clock.
+ * Small probes are sent along with those of a size: their answers show that the peer is alive.
+ * Pure; times in ns of any one clock.
  *
  * A size passes with its first answer. It fails when several small probes have been answered and
  * none of its own. After the first round, three of its own are sent for each small one: so random
@@ -46,7 +43,8 @@ struct weft_lane_ep;
 #define WEFT_MTU_BIG 3u                 /**< probes of the tried size for each small one */
 #define WEFT_MTU_WAIT_MIN 1000000ull    /**< ns after the first round of a size; doubles */
 #define WEFT_MTU_WAIT_FULL 100000000ull /**< most ns between rounds of the full size */
-#define WEFT_MTU_WAIT_STEP 8000000ull   /**< the same of smaller sizes, and with `quick` */
+/** most ns between rounds of smaller sizes, and of all with `quick` */
+#define WEFT_MTU_WAIT_STEP 8000000ull
 /** ns after which the largest size that has passed is taken */
 #define WEFT_MTU_TIME 2000000000ull
 
@@ -58,7 +56,7 @@ struct weft_mtu_search {
 	uint16_t cut;   /**< size after the full one has failed, tried next; 0 = bisect at once */
 	uint16_t lo;    /**< largest size that has passed; 0 = none */
 	uint16_t hi;    /**< smallest size that has failed; 0 = none */
-	uint16_t size;  /**< the size being tried */
+	uint16_t size;
 	uint16_t id;    /**< id of the last round: its probes contain this number */
 	uint16_t first; /**< id of the first round of `size` */
 	uint8_t l2;     /**< bytes of the L2 header, which MTUs do not include */
@@ -73,17 +71,12 @@ enum weft_mtu_result {
 	WEFT_MTU_NARROW, /**< small probes pass, but no frame of s->least or more */
 };
 
-/**
- * @param full   the requested frame size
- * @param least  smallest frame of use, <= full
- * @param l2     bytes of the L2 header in both
- */
+/** @p least: smallest frame of use, <= @p full. @p l2: bytes of the L2 header in both. */
 void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
 			   uint64_t now);
 
 /**
  * Starts a round, if one is due.
- *
  * @param[out] big    probes of s->size to send; 0: no round is due
  * @param[out] small  small probes to send after them
  * @return WEFT_MTU_FOUND when WEFT_MTU_TIME is over and a size has passed; else WEFT_MTU_GOES_ON
@@ -103,7 +96,6 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 /* Transmissions of a frame that are lost before its size is suspected. */
 #define RAW_MTU_TRIES 3u
 
-/* Called when the connection is up: frames have the size that was agreed. */
 void raw_mtu_init(struct raw_conn *c);
 /* Allocates c->search if there is none. @return 0 or -ENOMEM */
 int raw_mtu_search_alloc(struct raw_conn *c);
@@ -126,21 +118,17 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
 
 /*
  * Frames that are longer than the path carries now are sent in parts, under their own sequence
- * number, and the receiver assembles them before it checks their messages. So frames that
- * were in flight when the path became narrower are delivered exactly once, as all others: the unit
- * of acknowledgement and of delivery is still the frame.
+ * number. The receiver assembles them before it checks their messages. So frames that were in
+ * flight when the path became narrower are delivered exactly once.
  *
  * A part may arrive twice, late, or with other boundaries than before. If a part is lost, the whole
- * frame is retransmitted. A receiver's memory for parts is limited for each connection and iface.
+ * frame is retransmitted.
  */
 
 #define RAW_PARTS_OF_CONN 8u    /* most frames being assembled, of a connection */
 #define RAW_PARTS_OF_IFACE 256u /* most frames being assembled, of an iface */
 
-/*
- * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,
- * or -EAGAIN without side effect
- */
+/* slot->order becomes that of the last part. @return 0, or -EAGAIN without side effect */
 int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint8_t path,
 		   uint16_t flags);
 

@@ -18,10 +18,7 @@
 #define JUDGE_STEP 200000u /* least ns between two walks over the outstanding frames */
 /* a path that was good for this time is probed soon when it is bad again */
 #define GOOD_NS 1000000000ull
-/*
- * ns in addition to two round trips: an answer to a tail probe within this time is prompt. A later
- * one may be that of a peer that was not polling.
- */
+/* ns in addition to two round trips: an answer to a tail probe within this time is prompt */
 #define RESCUE_NS 100000u
 
 static_assert(WEFT_PATHS_MAX == WEFT_FRAME_PATHS_MAX, "masks");
@@ -51,10 +48,7 @@ static void choose_next_path(struct raw_conn *c)
 		(uint8_t)weft_path_soonest(load, usable_paths(c->multi), c->next_path, bytes);
 }
 
-/*
- * Bytes in flight are counted for each path only while new frames take several. When that begins,
- * the outstanding frames are walked over once.
- */
+/* Bytes in flight are counted for each path only while new frames take several. */
 static void count_inflight(struct raw_conn *c)
 {
 	for (unsigned int k = 0; k < c->path_count; k++)
@@ -252,10 +246,9 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 }
 
 /*
- * Finds outstanding frames that left long before frames of other paths that have arrived. They are
- * lost, and a path is bad after WEFT_PATH_STRIKES verdicts WEFT_PATH_SILENT in a row. Without this
- * check only the timer would detect the loss of a path's newest frame, as no frame of the same path
- * overtakes it.
+ * Finds outstanding frames that left long before frames of other paths that have arrived: they are
+ * lost. Without this check only the timer would detect the loss of a path's newest frame, as no
+ * frame of the same path overtakes it.
  * @return true: frames are lost
  */
 static bool find_silent_paths(struct raw_conn *c)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/multipath.h
- * The paths of a connection that is up: the path of the next frame, the bad paths, which new frames
- * do not take, and when these are probed again. doc/raw-lanes.md has the reasons, engine/rules.h
- * the rules.
+ * The paths of a connection that is up. doc/raw-lanes.md has the reasons, engine/rules.h the rules.
  *
  * c->multi is NULL until a connection has a second path, or searches one. While c->path_watch is 0,
  * a frame costs tests of this byte only.
@@ -32,8 +30,8 @@ struct raw_multi_path {
 	uint64_t use_at;   /* tx_clock; when an unanswered USE (engine/path_open.c) is sent again */
 	uint16_t use_port; /* new port of this end, until USE is answered; 0 = no USE is sent */
 	uint8_t use_tries;
-	uint16_t last_id; /* id of the last probe over the path */
-	uint16_t use_id;  /* id of the newest USE, sent (initiator) or accepted (responder) */
+	uint16_t last_id;
+	uint16_t use_id; /* id of the newest USE, sent (initiator) or accepted (responder) */
 	/* probes since the path last worked for long; each makes the next wait longer */
 	uint8_t probes;
 	uint8_t strikes; /* WEFT_PATH_SILENT verdicts since a frame last proved the path */
@@ -52,7 +50,7 @@ struct raw_multi {
 	uint8_t rescues;
 	uint8_t rescued; /* earlier path of the frame that a tail probe repeated over another one */
 	uint8_t stalls;  /* timeouts in a row, soon answered over another path than next_path */
-	bool opening;    /* a port for the next path is being searched */
+	bool opening;
 	uint8_t open_tries;
 	uint64_t open_at; /* tx_clock of the next probe for a new path */
 	/* no probe for a new path before this tx_clock, as none was answered; ns of that wait */
@@ -60,7 +58,7 @@ struct raw_multi {
 	/* engine/path_open.c; times are tx_clock */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
-	uint64_t trial_at, pair_at; /* tx_clock of the next trial, and of its next pair */
+	uint64_t trial_at, pair_at; /* of the next trial, and of its next pair */
 	uint64_t again;             /* ns of the wait after the last trial without result */
 	uint64_t more_at;           /* when paths were last added or removed */
 	/* when half of the paths last became reserve; ns from more_at until that happens again */
@@ -75,36 +73,28 @@ int raw_multi_init(struct raw_conn *c);
 int raw_multi_need(struct raw_conn *c);
 void raw_multi_free(struct raw_conn *c);
 
-/** @return true: new frames may take @p path */
 static inline bool raw_multi_usable(const struct raw_conn *c, unsigned int path)
 {
 	return !c->multi || (c->multi->active & ~c->multi->bad) >> path & 1 || path == c->next_path;
 }
 
 /**
- * @return the path over which a frame is retransmitted that was lost on @p path: another one, since
- * the cause may still exist there; @p path itself if there is no other
+ * @return the path over which a frame that was lost on @p path is retransmitted: another one if
+ * there is one, since the cause may still exist on @p path
  * @param reserve  a path in reserve is allowed, as it always is if @p path is bad or in reserve
  */
 uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve);
-/**
- * A frame was retransmitted over slot->path; its previous transmission was over @p before.
- * @p probe: without a detected loss, since the peer was silent.
- */
+/** @p before: path of the transmission before. @p probe: without a detected loss, after silence. */
 void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe);
 /** With RAW_WATCH_MANY: a frame has left. Chooses the path of the next one. */
 void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /** With path_watch: a frame is acknowledged. */
 void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
-/**
- * With path_watch: an acknowledgement was processed, which arrived over the path in @p hdr.
- * @return true: frames are lost
- */
+/** With path_watch: an ACK came over the path in @p hdr. @return true: frames are lost */
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
 /** @return true: the frame is lost, as other paths have overtaken it, or its path became bad */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
-/** New frames take the paths in @p mask. */
 void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
 /** A path has another port, and an answer has arrived over it: the path is good. */
@@ -113,7 +103,7 @@ void raw_multi_renewed(struct raw_conn *c, uint8_t k);
 void raw_multi_probe_soon(struct raw_conn *c, uint8_t k);
 /** Sends probes of bad paths that are due by tx_clock, and calls the timers of path_open.h. */
 void raw_multi_timer(struct raw_conn *c);
-/** Processes a PROBE_ACK on a connection that is up. */
+/** Processes the answer to a probe of a path, on a connection that is up. */
 void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v);
 /** Reports whether a path is bad as a counter; raw_multi_text() is for people. */
 void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
