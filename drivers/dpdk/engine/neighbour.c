@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The MAC addresses of next hops, by ARP. */
-
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,13 +41,9 @@ bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs)
 /* ---------------------------------------------------------------- answers to HELLO */
 
 /*
- * Which MAC address the answer to a HELLO goes to. The answer contains the connection's secrets, so
- * it goes to the owner of the sender's IP address, which need not be the sender of the frame. The
- * owner is found by ARP; if the address is outside the subnet, the gateway's address is requested.
- * Without an ARP reply or a gateway the answer goes to the frame's source MAC.
- *
- * The ARP request leaves as soon as the half-open entry exists, and the reply causes the answer to
- * HELLO. So an unknown address costs one round trip, and a known one costs nothing.
+ * The answer to a HELLO contains the connection's secrets, so it goes to the owner of the sender's
+ * IP address. ARP finds the owner, or the gateway of an address outside the subnet. Without an ARP
+ * reply or a gateway the answer goes to the frame's source MAC.
  */
 
 void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v)
@@ -89,9 +83,8 @@ bool raw_hello_mac_known(struct raw_conn *c)
 }
 
 /*
- * To be called for each ARP frame that is accepted, since each may be the awaited one. HELLOs that
- * have been answered get no other HELLO_ACK: a sender of ARP frames would make this end flood
- * another host. The list has RAW_HALF_OPEN_MAX entries at most.
+ * Each accepted ARP frame may be the awaited one. HELLOs that have been answered get no other
+ * HELLO_ACK: a sender of ARP frames would make this end flood another host.
  */
 static void hello_mac_learned(struct raw_iface *iface)
 {
@@ -104,10 +97,6 @@ static void hello_mac_learned(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- received ARP frames */
 
-/*
- * Two hosts have one address. The frames of a connection go on to the host with which it was made;
- * new connections reach one or the other. Only a person can resolve that, so it is logged.
- */
 static void several_have_it(struct raw_iface *iface)
 {
 	const struct weft_arp_conflict *k = &iface->arp.conflict;
@@ -205,17 +194,12 @@ enum weft_rx_verdict raw_ip6_input(struct raw_iface *iface, enum weft_rx_verdict
  * this end, so another host that forwards the challenge gains nothing. The challenge has no
  * connection token, so that an unknown receiver learns nothing that it could send.
  *
- * While frames of the peer arrive, ARP requests are not repeated; silence of the peer causes them.
- * An unrequested ARP message, or a frame, that names another MAC starts a challenge to that MAC
- * (raw_hint_arp(), raw_hint_source()).
+ * Several hosts may claim the address, and an unknown one may be the first each time. So two of the
+ * claims in the ARP table get a challenge at a time, in rotation. The number depends on the
+ * challenged MAC, so the connection keeps no state for each MAC.
  *
- * Several hosts may claim the address, and an unknown one may be the first each time. The ARP table
- * keeps a few of the claims, and two get a challenge at a time, in rotation. The number depends on
- * the challenged MAC, so the connection keeps no state for each MAC.
- *
- * A challenge contains a proof, too, and is answered once. A host that repeats a challenge, or
- * invents one, costs this end one hash. It gets no answer and uses up nothing that the genuine
- * challenge needs.
+ * A challenge contains a proof, too, and is answered once. So a host that repeats or invents one
+ * costs this end one hash, and uses up nothing that the genuine challenge needs.
  */
 
 #define MOVE_GAP 50000000ull /* least ns between two checks of a connection */
@@ -242,10 +226,7 @@ static uint64_t challenge_proof(const struct raw_conn *c, uint64_t number, bool 
 	return weft_siphash_end(&s);
 }
 
-/*
- * @return the number of a challenge: @p question, the count of challenges, and a hash. The hash is
- * under a key of this iface, so no other host can compute it.
- */
+/* The hash is under a key of this iface, so no other host can compute the number. */
 static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uint8_t mac[6])
 {
 	struct weft_siphash s;
@@ -294,7 +275,6 @@ void raw_move_look(struct raw_conn *c)
 		challenge_mac(c, mac[k]);
 		sent++;
 	}
-	/* Other connections have used the iface's ARP requests first. */
 	if (iface->live_clock < iface->move_arp) {
 		c->move->next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
 		return;
@@ -306,7 +286,7 @@ void raw_move_look(struct raw_conn *c)
 	raw_arp_request(iface, c->hop_ip, false);
 }
 
-/* @return true: the challenge has not been answered before; from now on it counts as answered */
+/* @return true: the challenge has not been answered before */
 static bool take_question(struct raw_conn *c, uint32_t question)
 {
 	uint32_t ahead, behind;
@@ -326,10 +306,6 @@ static bool take_question(struct raw_conn *c, uint32_t question)
 	return true;
 }
 
-/*
- * A host checks whether the peer of one of this iface's connections is here. The answer goes to the
- * MAC address that the connection's frames go to.
- */
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *q = (const struct weft_frame_challenge *)v->body;
@@ -351,7 +327,6 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 	raw_ctl_send(c, WEFT_FRAME_CHALLENGE_ACK, 0, &body, sizeof(body), 0);
 }
 
-/* Is it the answer to one of the last challenges, from the MAC that was challenged? */
 static bool is_answer(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *a = (const struct weft_frame_challenge *)v->body;
@@ -392,23 +367,16 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 /* ---------------------------------------------------------------- hints */
 
 /*
- * Hints that a peer may be gone or may have moved: ARP in which a host starts or has another MAC
- * address, ICMP that reports an undelivered frame, a frame from another MAC. Any host can forge
- * them, and some networks have them all the time: a kernel that shares a port with Weft sends ICMP
- * for every frame.
+ * Hints that a peer may be gone or may have moved. Any host can forge them, and some networks have
+ * them all the time: a kernel that shares a port with Weft sends ICMP for every frame.
  *
- * So a hint neither moves nor ends a connection. A keepalive queries the peer, and its answer
- * proves the truth; or a challenge queries the new MAC (challenge_mac()). A restarted peer
- * answers with RESET. A peer that answers none of three queries is suspect, and the protocol layer
- * then checks its other lanes.
- *
- * The rate of queries is bounded for each connection, by a wait that doubles with each hint, and
- * for all connections of an iface. The number of connections that one hint concerns is bounded,
- * too. ICMP that quotes ports only makes us search for the connection: each sender has a share of
- * these searches, too.
+ * So a hint alone neither moves nor ends a connection, but causes a query to the peer by a
+ * keepalive, or a challenge to the new MAC (challenge_mac()). A restarted peer answers with RESET.
+ * A peer that answers none of three queries is suspect, and the protocol layer then checks its
+ * other lanes.
  */
 
-/* ns of live_clock between two hints of a kind that a connection checks; doubles */
+/* ns of live_clock between two checked hints of one kind; doubles up to WAIT_DOUBLES times */
 #define WAIT_NS 200000000ull
 #define WAIT_DOUBLES 6u
 #define CALM_NS 60000000000ull /* after this time without hints the wait starts again */
@@ -428,9 +396,9 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 #define ANNOUNCE_NS 100000000ull
 
 /*
- * The time at which this connection may check one more hint of this kind. Each hint gets a time
- * slot of its own: a restarted peer sends few RESETs at a time, and all its connections need one.
- * @return live_clock, 0 = it may not
+ * Each hint gets a time slot of its own: a restarted peer sends few RESETs at a time, and all its
+ * connections need one.
+ * @return the live_clock at which the connection may check a hint of this kind; 0: it may not
  */
 static uint64_t hint_slot(struct raw_conn *c, enum raw_hint kind)
 {
@@ -523,14 +491,14 @@ bool raw_hint_timer(struct raw_conn *c)
 
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 {
-	/* All workers share the ARP table and its lock: it is searched only when a query is due. */
+	/* The ARP table is searched last, since all workers share the table and its lock. */
 	if (memcmp(mac, c->peer_mac, 6) != 0 && hint_slot(c, RAW_HINT_MAC) != 0 &&
 	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
 		challenge_mac(c, mac);
 }
 
 /*
- * Takes the first connection of the list and moves it to the end: the next hint begins with others.
+ * Moves the first connection to the list's end, so that the next hint begins with others.
  * @param last  last of the list before the first call; set to NULL when it has been returned
  */
 static struct raw_conn *next_of_hop(struct raw_hop_list *hop, struct raw_conn **last)
@@ -546,7 +514,6 @@ static struct raw_conn *next_of_hop(struct raw_hop_list *hop, struct raw_conn **
 	return c;
 }
 
-/* The ARP of whole networks comes here, so an unrelated one costs one look-up in a table. */
 void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 {
 	struct weft_arp_hint hint;
@@ -612,11 +579,7 @@ static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
 	return true;
 }
 
-/*
- * May a short ICMP quote of @p sender cause a search? Any host can forge such quotes, also with
- * other hosts' source addresses. Each bucket of senders has a rate of its own, so that one sender
- * can't use up the rate of all senders.
- */
+/* Each bucket of senders has a rate, so that one sender can't use up the rate of all senders. */
 static bool may_look(struct raw_iface *iface, uint32_t sender)
 {
 	uint64_t *share =
@@ -629,11 +592,7 @@ static bool may_look(struct raw_iface *iface, uint32_t sender)
 	return false;
 }
 
-/*
- * Finds a connection by its ports, since routers may quote no more. The search ends at the first
- * match, or after LOOKS connections. The connections that it has checked move to the list's end, so
- * the next quote reaches others.
- */
+/* Routers may quote no more than ports. The next quote reaches other connections. */
 static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
 				 const struct rte_udp_hdr *udp)
 {
@@ -652,10 +611,6 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
 	return NULL;
 }
 
-/*
- * The connection of the frame that did not arrive. If its lane header is quoted, the header's
- * connection and token must match.
- */
 static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(v->quote + 1);
@@ -675,10 +630,9 @@ static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_f
 
 /*
  * The kernel of a peer with a socket reports an unreachable port as soon as the peer's process is
- * gone, but not while the process is stopped. The report counts if the peer's own address sent it,
- * and if it quotes the connection's token. It ends the connection when the queries that it starts
- * have no answer, and the silence lasts for GONE_NS and GONE_TRIPS round trips. On an interface
- * with a job key no unsealed frame ends a connection.
+ * gone, but not while the process is stopped. The report ends the connection when the queries that
+ * it starts have no answer, and the silence lasts for GONE_NS and GONE_TRIPS round trips. On an
+ * interface with a job key no unsealed frame ends a connection.
  */
 static bool is_refused(const struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -711,10 +665,7 @@ void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_mtu_suspect(c, c->tx.una); /* begins the search for the size that passes */
 }
 
-/*
- * A process that has replaced another one does not have the connections of its predecessor. Peers
- * that receive this announcement query their connections and get RESET.
- */
+/* Peers then query their connections: a process that replaced another one answers by RESET. */
 void raw_announce_begin(struct raw_iface *iface)
 {
 	iface->announced = 0;
@@ -729,7 +680,7 @@ void raw_announce(struct raw_iface *iface)
 
 	weft_arp_probe(&iface->arp, &probe);
 	raw_arp_send(iface, everybody, &probe);
-	/* A solicitation of IPv6 reaches only hosts with this address; an advertisement, all. */
+	/* IPv6 solicitations reach only hosts with this address; advertisements reach all. */
 	if (iface->rx_filter.six) {
 		probe.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
 		raw_arp_send(iface, everybody, &probe);

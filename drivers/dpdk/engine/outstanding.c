@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Frames that were sent and are not acknowledged: buffers, slots, flushes. */
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +20,12 @@
 /* ---------------------------------------------------------------- shared buffers */
 
 /*
- * Buffers that connections share. Frames stay in buffers of the port's pools until they are
- * acknowledged, and a peer that has stopped acknowledges nothing.
+ * Frames stay in buffers of the port's pools until they are acknowledged, and a peer that has
+ * stopped acknowledges nothing. So the window of a stalled connection (raw_share_stalled()) shrinks
+ * to the least share, and grows again by each acknowledged frame.
  *
- * - A connection may hold four times the number of free buffers (raw_share_frame()), so that some
- *   are left for the next connection. A least share is outside of this limit.
- * - A connection is stalled when the retransmission timer's tries had no result for RAW_STALL_NS
- *   and two round trips. Its window shrinks to the least share and grows again by each acknowledged
- *   frame. The window of a peer that acknowledges a frame now and then stays small.
- * - When buffers are short, those of stalled connections are taken back: their frames are copied to
- *   the heap, from which they are retransmitted. That memory has a limit for all connections;
- *   beyond it frames stay in their buffers.
+ * When buffers are short, those of stalled connections are taken back: their frames are copied to
+ * the heap, from which they are retransmitted. That memory has a limit for all connections.
  *
  * A zero-copy frame that was taken back still holds its reference to the user's memory: its
  * completion is the peer's acknowledgement.
@@ -57,7 +50,6 @@ void raw_share_init(struct raw_iface *iface)
 	iface->share.taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
 }
 
-/* As for frames, a connection may hold a multiple of the small buffers that are free. */
 bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n)
 {
 	uint32_t held = iface->share.hdr_held;
@@ -120,7 +112,7 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 	return copy;
 }
 
-/* Enters a message to which no slot refers any more, but the port does, into the waiting ones. */
+/* No slot refers to the message any more, but the port does. */
 static void zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 {
 	if (!zc->comp || zc->waiting)
@@ -130,8 +122,8 @@ static void zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 }
 
 /*
- * The lane has released a frame. A port that copies, or frees at once, has released it, too. The
- * PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
+ * The PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
+ * Other ports copy frames, or free them at once.
  */
 static void zc_wait_for_nic(struct raw_iface *iface, struct raw_zc *zc)
 {
@@ -172,7 +164,6 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 	return m;
 }
 
-/* @return false: the limit is reached, or the heap has no memory */
 static bool take_back_frame(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot)
 {
 	struct raw_copy *copy;
@@ -297,7 +288,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 
 void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp)
 {
-	/* An open frame has messages that count, too. It gets the next sequence. */
+	/* The open frame, which gets the next sequence, counts, too. */
 	*f = (struct raw_flush){.comp = comp, .seq = tx->next + (tx->open != NULL)};
 	STAILQ_INSERT_TAIL(&tx->flushes, f, link);
 }
@@ -334,17 +325,15 @@ void raw_flushes_end(struct raw_tx *tx, int status)
 /* ---------------------------------------------------------------- zero-copy messages */
 
 /*
- * The lifetime of a zero-copy message.
- *
- * The pieces share one counter (shinfo). It reaches zero when the slot has released the frame (the
- * peer acknowledged, or the lane failed) and the NIC has released it; then the memory belongs to
- * the user again. That may happen inside a tx_burst() of another connection, so the callback only
- * queues, and completions run later: in progress(), or when the lane ep ends.
+ * The pieces of a zero-copy message share one counter (shinfo). It reaches zero when the slot has
+ * released the frame (the peer acknowledged, or the lane failed) and the NIC has released it; then
+ * the memory belongs to the user again. That may happen inside a tx_burst() of another connection,
+ * so the callback only queues. Completions run in progress(), or when the lane ep ends.
  *
  * PMDs of NICs free sent mbufs when descriptors run short, which never happens if nothing more is
  * sent. The tx_done() of such a port (WEFT_FRAME_PORT_REG) reports whether the NIC has read all
- * frames that it was given. It is called while a message waits for nothing else. The memory then
- * belongs to the user again although mbufs still refer to it: the PMD will only free them.
+ * frames that it was given. The memory then belongs to the user again although mbufs still refer to
+ * it: the PMD will only free them.
  */
 
 #define ZC_CHUNK 64u
@@ -417,7 +406,6 @@ void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc)
 	STAILQ_INSERT_HEAD(&iface->zc.free, zc, link);
 }
 
-/* @return the number of completions run */
 unsigned int raw_zc_complete(struct raw_iface *iface)
 {
 	struct raw_zc *zc;
@@ -431,10 +419,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 	return n;
 }
 
-/*
- * If the NIC has read all that it was given, complete all messages that wait now. Frames that
- * completions send in the meantime may still be in the queue. @return the number of completions run
- */
+/* Completes messages that wait now, not later ones: their frames may still be in the queue. */
 unsigned int raw_zc_poll(struct raw_iface *iface)
 {
 	struct raw_zc_list done = LIST_HEAD_INITIALIZER(done);
@@ -457,9 +442,8 @@ unsigned int raw_zc_poll(struct raw_iface *iface)
 }
 
 /*
- * The lane ends; called while the slots still hold the unacknowledged frames. The completions of
- * their messages wait until the NIC releases the memory, and then carry the error. A message that
- * is acknowledged and released has succeeded, although its completion has not run yet.
+ * Called while the slots still hold the unacknowledged frames. A message that is acknowledged and
+ * released has succeeded, although its completion has not run yet.
  */
 void raw_zc_fail(struct raw_tx *tx, int status)
 {
@@ -471,11 +455,7 @@ void raw_zc_fail(struct raw_tx *tx, int status)
 	}
 }
 
-/*
- * The lane ep ends; its slots have been released. Completions of messages that the port releases
- * now run now. Memory that the hardware may still read stays with the iface; its completions run in
- * a later progress(), or in close().
- */
+/* A message that the hardware may still read completes later, in progress() or in close(). */
 void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 {
 	struct raw_zc *zc;

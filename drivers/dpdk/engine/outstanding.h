@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/outstanding.h
- * Frames that were sent and are not acknowledged: their slots, their buffers, which connections
- * share, and flushes, which complete when all frames sent before are acknowledged.
+ * Frames that were sent and are not acknowledged: slots, shared buffers, flushes, zero-copy.
  */
 #ifndef WEFT_ENGINE_OUTSTANDING_H
 #define WEFT_ENGINE_OUTSTANDING_H
@@ -24,7 +23,6 @@
 
 #define RAW_SLOTS_MIN 4u /* slots of an idle connection; they are doubled on demand */
 
-/* Take one more reference for the queue, on every segment. */
 static inline void raw_ref_chain(struct rte_mbuf *m)
 {
 	do {
@@ -32,10 +30,7 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 	} while ((m = m->next));
 }
 
-/*
- * As rte_pktmbuf_free(), but faster for one buffer without other references.
- * @param lcore  DPDK's number of the calling thread
- */
+/* As rte_pktmbuf_free(), by a faster way for a single buffer. @p lcore: that of the caller */
 static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
 	void *obj = m;
@@ -47,7 +42,6 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
 }
 
-/* Frees the buffers of a frame, and subtracts them from what the connection holds. */
 static inline void raw_slot_release(struct raw_iface *iface, struct raw_tx *tx,
 				    struct raw_slot *slot, unsigned int lcore)
 {
@@ -91,8 +85,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
 
 /*
  * May a connection with @p mine frames outstanding hold one more? The limit of each is a multiple
- * of the free frames: a single connection gets four fifths, yet some are always left for the next
- * one. The least share is outside of this limit.
+ * of the free frames: a single connection gets four fifths, so some are left for the next one.
  */
 static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 {
@@ -142,7 +135,7 @@ struct raw_zc {
 	struct weft_lane_comp *comp; /* NULL = already reported */
 	struct weft_mem_lane *mem;   /* registration, until comp is NULL; NULL = none is needed */
 	int status;
-	bool waiting;                 /* is in iface->zc.waiting */
+	bool waiting;
 	LIST_ENTRY(raw_zc) wait_link; /* of iface->zc.waiting */
 	LIST_ENTRY(raw_zc) conn_link; /* of raw_tx.zc, or iface->zc.orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or iface->zc.released */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Chooses ports of paths, opens paths, and tries whether more of them help. doc/raw-lanes.md. */
-
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,8 +17,6 @@
 #include "frame/parse.h"
 
 /* ---------------------------------------------------------------- ports */
-
-/* The port of a HELLO or PROBE is chosen so that the answer arrives at this worker's queue. */
 
 /* Tries of a handshake step in which ports are chosen by the hash that the driver reports. */
 #define TRUST 8u
@@ -52,8 +48,8 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
 }
 
 /*
- * @return the next port to try. If ports choose no queue, path 0 has the port on which all listen.
- * After PATIENT tries every second HELLO takes another port, as a network may drop one flow.
+ * If ports choose no queue, path 0 has the port on which all listen. After PATIENT tries every
+ * second HELLO takes another port, as a network may drop one flow.
  */
 static uint16_t next_port(struct raw_conn *c, unsigned int path)
 {
@@ -100,8 +96,6 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
 /* ---------------------------------------------------------------- opening */
 
 /*
- * Opening paths, and changing their ports.
- *
  * Only the initiator chooses ports. It sends PROBE{PATH} from a new port. This changes nothing, but
  * the answer shows that both directions carry frames. Then the initiator sends PROBE{USE}, and the
  * responder sends to that port from then on. A responder that needs a path requests it by
@@ -161,7 +155,6 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k)
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
-/* @return 0 or -EAGAIN */
 int raw_path_request(struct raw_conn *c, uint8_t k)
 {
 	struct weft_frame_probe p = new_probe(c, k, WEFT_FRAME_PROBE_PATH);
@@ -169,10 +162,7 @@ int raw_path_request(struct raw_conn *c, uint8_t k)
 	return raw_ctl_send_by(c, k, fresh_port(c), c->peer_port, WEFT_FRAME_PROBE, &p, sizeof(p));
 }
 
-/*
- * USE leaves from the path's new port. This end uses that port once the answer has arrived. Until
- * then frames take the previous port, if the path has one. A lost USE is sent again with its id.
- */
+/* This end uses the new port once USE is answered; until then frames take the previous one. */
 static void send_use(struct raw_conn *c, uint8_t k)
 {
 	struct raw_multi_path *m = &c->multi->path[k];
@@ -202,10 +192,7 @@ bool raw_path_using(struct raw_conn *c, uint8_t k)
 	return m->use_port != 0;
 }
 
-/*
- * Only the initiator can choose a port. The request takes the path in use, and with each further
- * try the next path.
- */
+/* The request takes the path in use, and with each further try the next path. */
 void raw_path_want(struct raw_conn *c, uint8_t k)
 {
 	struct weft_frame_probe p = {
@@ -234,10 +221,7 @@ void raw_path_open(struct raw_conn *c)
 	raw_deadline_tx(c, mp->open_at);
 }
 
-/*
- * Opens a path before it is needed: if the direction from the peer to this end fails, a request of
- * the peer for a path could not arrive. An idle connection opens none.
- */
+/* A path is opened in advance: if the direction to this end fails, no request for one arrives. */
 void raw_path_reserve(struct raw_conn *c)
 {
 	if (c->path[0].order + (c->rx.win.next - c->rx.first) >= RESERVE_FRAMES)
@@ -402,9 +386,9 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 /* ---------------------------------------------------------------- trials */
 
 /*
- * The number of paths that carry new frames, if no number is configured: one, until trials
- * (engine/rules.h) show that more help. A trial costs some frames. It is made while the window
- * holds frames back, a queue grows or frames are lost. The wait doubles after each failure.
+ * If no number of paths is configured, one carries new frames until trials (engine/rules.h) show
+ * that more help. A trial is made while the window holds frames back, a queue grows or frames are
+ * lost.
  */
 
 #define PAIR_NS 50000u     /* ns from one pair to the next, at least (pair_wait()) */
@@ -453,7 +437,7 @@ static void begin_pair(struct raw_conn *c)
 	c->probe_id += 2;
 	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
 			    mp->trial_spare);
-	/* The probes of the two paths leave first in turn. */
+	/* The two paths send first in turn. */
 	if (mp->trial.sent % 2)
 		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
 	probe_over(c, p->used_path, p->id);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/path_open.h
- * Finds out on a connection that is up whether more paths help, opens them, and chooses their UDP
- * ports. The handshake's ports are chosen here, too: answers have to reach this worker's queue. The
- * paths themselves are in engine/multipath.h; doc/raw-lanes.md has the reasons.
+ * Opens paths while more of them help, and chooses UDP ports, also those of the handshake, so that
+ * answers reach this worker's queue. doc/raw-lanes.md has the reasons.
  */
 #ifndef WEFT_ENGINE_PATH_OPEN_H
 #define WEFT_ENGINE_PATH_OPEN_H
@@ -14,18 +13,15 @@
 #include "engine/conn.h"
 #include "frame/parse.h"
 
-/*
- * In the first N tries of a step of the handshake, its frames that arrived at the queue of another
- * worker are ignored.
- */
+/* In the first N tries of a handshake step, frames at another worker's queue are ignored. */
 #define RAW_STEER_ROUNDS 12u
 
 /* @return true: at one of the ends the UDP ports decide which receive queue a frame reaches */
 bool raw_paths_spread(const struct raw_conn *c);
 
 /*
- * Initiator: @return the number of HELLOs, or probes of a path, from different ports in one round.
- * One of them probably reaches the right queues of both ends.
+ * Initiator: @return the number of HELLOs, or probes of a path, from different ports in one round,
+ * one of which probably reaches the right queues of both ends.
  */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
@@ -38,7 +34,7 @@ bool raw_paths_ignored(struct raw_conn *c, bool any);
 
 bool raw_multi_can_open(const struct raw_conn *c);
 
-/** Either end: starts the search for a port of one more path, unless one is in progress. */
+/** Either end: starts the search for a port of one more path, if one is allowed and due. */
 void raw_path_open(struct raw_conn *c);
 
 /** Initiator: starts to open a path in reserve, once the connection has had traffic. */
@@ -66,10 +62,7 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 /** Processes a PROBE. @return true: the caller answers it over path @p over */
 bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
 
-/**
- * Sends the next pair of a running trial. Otherwise a trial starts if c->path_busy is set and the
- * wait after the last trial is over.
- */
+/** Sends the next pair of a trial, or starts one if c->path_busy is set and the wait is over. */
 void raw_path_grow_timer(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_PATH_OPEN_H */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Steps of the handshake: the ports of each path (PATHS), round trip and bandwidth (MEASURE). */
-
 #include <errno.h>
 #include <string.h>
 
@@ -20,19 +18,18 @@
 /* ---------------------------------------------------------------- the ports of the paths */
 
 /*
- * Finds the ports of each path of a connection. From such a port the initiator's probe reaches the
- * right queue of the peer, and the answer reaches the right queue of the initiator.
+ * From a right port, the initiator's probe reaches the right queue of the peer, and the answer
+ * reaches the right queue of the initiator. If neither end hashes frames to queues, every port is
+ * right, and one probe per path is enough.
  *
- * If neither end hashes frames to queues, every port is right, and one probe per path is enough.
  * Otherwise the initiator sends probes from many ports. If its driver reports the hash, these are
- * ports by which answers arrive at its own queue (weft_path_port()). The peer's hash is not needed.
- * A worker hands over frames of other workers that arrive at its queue. While a better port may
- * still be found, such a probe is not answered, or its answer is ignored. At last any port is
- * accepted. Then frames pass through the other worker: the lane is slower, depends on that worker's
- * polling, and a warning reports it.
+ * ports by which answers arrive at its own queue (weft_path_port()). A worker hands over frames of
+ * other workers that arrive at its queue. While a better port may still be found, such a probe is
+ * not answered, or its answer is ignored. At last any port is accepted, with a warning: the lane is
+ * slower, and depends on the other worker's polling.
  *
- * All further paths are searched at once. If no probe of a path is answered although small frames
- * over path 0 are, a device drops that path's frames: this path and those behind it are left out.
+ * If no probe of a path is answered although small frames over path 0 are, a device drops that
+ * path's frames: this path and those behind it are left out.
  */
 
 /*
@@ -40,10 +37,7 @@
  * path 0 leaves with them, so random loss does not look like a blocked path.
  */
 #define TRIES 3u
-/*
- * Answers over path 0 after which a silent path is given up. The larger number applies while an end
- * hashes frames to queues, since few ports then reach the right queue.
- */
+/* Answers over path 0 after which a silent path is given up: more where few ports are right. */
 #define SMALL_ACKS 6u
 #define SMALL_ACKS_SPREAD (2 * RAW_STEER_ROUNDS)
 
@@ -167,20 +161,19 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 /* ---------------------------------------------------------------- round trip and bandwidth */
 
 /*
- * Measures the round trip and the bandwidth of path 0. Between the PROBE that has found the frame
- * size and READY, the initiator sends some more PROBEs. So protocols are chosen by measured values
- * and not by those that a driver states:
+ * Between the PROBE that has found the frame size and READY, the initiator sends some more PROBEs,
+ * so that protocols are chosen by measured values and not by those that a driver states:
  *
- * - PING: small probes, one after the other. Each is answered at once, until the least round trip
- *   no longer falls. Longer round trips include a peer that was busy connecting, or memory that was
- *   touched for the first time.
+ * - PING: small probes, one after the other, until the least round trip no longer falls. Longer
+ *   round trips include a peer that was busy connecting, or memory that was touched for the first
+ *   time.
  * - TRAIN: full frames, answered by small ones, if the bandwidth is unknown (virtual links, NICs
- *   without a link speed). Some are always in flight. The fastest stretch after the first one
- *   counts: a token bucket is empty by then, and slower stretches were interrupted.
+ *   without a link speed). The fastest stretch after the first one counts: a token bucket is empty
+ *   by then, and slower stretches were interrupted.
  *
- * The responder measures the same from its side: PINGs follow its answers, and the TRAIN arrives.
- * The connection is made without a result, too: frames may be lost, and the time is bounded. A peer
- * that does not support PING and TRAIN takes them for small probes.
+ * The responder measures, too: PINGs follow its answers, and the TRAIN arrives. The connection is
+ * made without a result, too: frames may be lost, and the time is bounded. A peer that does not
+ * support PING and TRAIN takes them for small probes.
  */
 
 #define PINGS 64u
@@ -192,10 +185,7 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
  */
 #define PING_NS 2000000u
 #define PINGS_MIN 4u
-/*
- * ns: a longer round trip through memory shows that the peer was busy connecting all the time. Then
- * the latency that the driver states is used.
- */
+/* ns: a longer round trip through memory is no measurement, since the peer was busy connecting */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u
 #define WINDOW 24u
@@ -205,8 +195,8 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define LIMIT_NS 12000000u /* ns of live_clock, for the whole measurement */
 /*
  * A path is long from a round trip of LONG_NS on. Two pings have to do there: the responder
- * measures with the second one. LONG_TRIPS of the handshake's round trips replace LIMIT_NS where
- * they take longer.
+ * measures with the second one. At least LONG_TRIPS of the handshake's round trips replace
+ * LIMIT_NS.
  */
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
@@ -259,10 +249,6 @@ static float frame_time(const struct raw_measure *m)
 	return (float)(m->last - m->slow_mark) / (float)(m->done - SLOW_SKIP);
 }
 
-/*
- * A frame of the train is acknowledged or received. Of the stretches after the first one the
- * fastest counts: slower ones were interrupted.
- */
 static void train_mark(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->hs->measure;

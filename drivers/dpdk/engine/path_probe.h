@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/path_probe.h
- * Probes of the handshake after the frame size is known. They find the ports of each path. Then
- * they measure the round trip and the bandwidth of path 0, for the whole connection.
+ * Probes of the handshake that find the ports of each path, and then measure the round trip and the
+ * bandwidth of path 0, for the whole connection.
  */
 #ifndef WEFT_ENGINE_PATH_PROBE_H
 #define WEFT_ENGINE_PATH_PROBE_H

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The sender's half of reliability: retransmission timer, loss detection, acknowledgements.
- *
- * Sequences [una, next) of struct raw_tx are outstanding. A slot whose mbuf is NULL has been
- * acknowledged by a SACK bit.
- */
+/* Sequences [una, next) are outstanding. A SACK bit has acknowledged a slot whose mbuf is NULL. */
 
 #include <errno.h>
 #include <string.h>
@@ -33,10 +28,6 @@
 /* ns: there is a queue if half of the smoothed round trip exceeds the least one by more */
 #define QUEUE_NS 20000u
 
-/*
- * @return the round trip of the slowest path, since a tail may be on any of them. Only paths that
- * new frames take and that have been measured count, if there are any.
- */
 const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt, *p;
@@ -57,7 +48,6 @@ static void set_probe_wait(struct raw_conn *c)
 	c->tx.probe_wait = (uint32_t)RTE_MAX(wait, c->tx.late + c->tx.late / 4ull);
 }
 
-/* Values that depend on round trips are computed for each sample, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt;
@@ -91,8 +81,7 @@ void raw_timer_arm_rto(struct raw_conn *c)
 /*
  * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
  * or for the peer's core. Round trips do not show that delay, as a burst of long frames gives no
- * exact sample. To be called before the first acknowledgement after a request is processed
- * (RAW_TAIL_ACK_REQUESTED).
+ * exact sample. To be called before the first acknowledgement after a request is processed.
  */
 static void tail_answered(struct raw_conn *c)
 {
@@ -191,7 +180,6 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	return 0;
 }
 
-/* @return 0; -EAGAIN: no room or buffer, nothing was sent */
 static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
@@ -229,8 +217,7 @@ static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter wh
 
 /*
  * Retransmits frames that newer frames of the same path have overtaken, once each had time to
- * arrive, and frames of a path that is silent. If a frame has to wait, for its time, for pacing or
- * for the port, loss_timer is set.
+ * arrive, and frames of a silent path. loss_timer is set for frames that have to wait.
  */
 void raw_loss_detect(struct raw_conn *c)
 {
@@ -288,9 +275,8 @@ static bool received_since(const struct raw_conn *c, uint64_t live_clock)
 
 /*
  * A ring in memory loses no frame, and a switch behind it rarely loses one: a silent peer almost
- * always waits for its core. Retransmitted data would only be in the ring twice, so an empty frame
- * requests an acknowledgement first. Data is retransmitted after a frame of the peer that does not
- * acknowledge it.
+ * always waits for its core. So an empty frame requests an acknowledgement first. Data is
+ * retransmitted after a frame of the peer that does not acknowledge it.
  */
 static bool queries_first(const struct raw_conn *c)
 {
@@ -298,7 +284,6 @@ static bool queries_first(const struct raw_conn *c)
 	       (c->tx.tail == RAW_TAIL_NONE || !received_since(c, c->tx.tail_at));
 }
 
-/* A try had no answer. The wait doubles once each path has had a try. */
 static void back_off(struct raw_conn *c)
 {
 	if (c->tx.backoff >= 15u * c->path_count)
@@ -353,10 +338,8 @@ static void send_again(struct raw_conn *c)
 }
 
 /*
- * The peer is silent although frames are outstanding. First the last frame is retransmitted with a
- * request for an ACK: the SACK in it names the missing frames. Only then the oldest frame is
- * retransmitted, at growing intervals. On memory ports requests without data are sent instead,
- * until a frame of the peer arrives.
+ * First the last frame is retransmitted: the SACK in its ACK names the missing frames. Only then
+ * the oldest frame is retransmitted, at growing intervals.
  */
 bool raw_timer_fire(struct raw_conn *c)
 {
@@ -399,10 +382,9 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 }
 
 /*
- * @return when the acknowledgement arrived. Between reading the clock and receiving, progress() may
- * have sent frames, which takes a system call on some ports. A round trip that is too short would
- * be worse for congestion control than one that is too long, since a minimum is kept. So the clock
- * is then read again.
+ * Between reading the clock and receiving, progress() may have sent frames, which takes a system
+ * call on some ports. So the clock is then read again: for congestion control, which keeps a
+ * minimum, a round trip that is too short is worse than one that is too long.
  */
 static uint32_t ack_arrival(const struct raw_iface *iface, const struct raw_tx *tx)
 {
@@ -413,7 +395,7 @@ static uint32_t ack_arrival(const struct raw_iface *iface, const struct raw_tx *
 
 /*
  * Was the echoed frame sent long after its timestamp had been read? If nearly all frames are, a
- * small window needs some rough samples: they are better than none.
+ * small window uses some rough samples.
  */
 static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 {
@@ -484,10 +466,9 @@ static bool has_space(const struct raw_conn *c)
 }
 
 /*
- * Arms the timer after an acknowledgement. While few frames are outstanding, too few follow a lost
- * one to reveal it. So the wait for the tail probe then begins when the last outstanding frame was
- * sent, and not with this acknowledgement. A little time is left for the acknowledgement that may
- * follow this one. Where round trips vary, the wait is longer: the frame may only be late.
+ * While few frames are outstanding, the wait for the tail probe begins when the last one was sent,
+ * and not with this acknowledgement. A little time is left for the acknowledgement that may follow.
+ * Where round trips vary, the wait is longer: the frame may only be late.
  */
 static void timer_acked(struct raw_conn *c)
 {
@@ -505,11 +486,7 @@ static void timer_acked(struct raw_conn *c)
 	raw_deadline_tx(c, c->tx.timer);
 }
 
-/*
- * ack_any() in the most common case: the frame acknowledged is the only one outstanding, it was
- * sent once, and the acknowledgement has no echo.
- * @return false: it is another case; nothing has been done
- */
+/* ack_any() in the most common case. @return false: another case; nothing has been done */
 static inline bool only_one_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_slot *slot = raw_slot(&c->tx, c->tx.una);
@@ -546,7 +523,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->tx.una > c->tx.next - c->tx.una)) {
-		/* A newer acknowledgement has overtaken it, or the frame was never sent. */
+		/* A newer acknowledgement has overtaken this one, or the frame was never sent. */
 		if (weft_seq_diff(ack, c->tx.una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;

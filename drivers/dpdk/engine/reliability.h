@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/reliability.h
- * The sender's half of reliability: acknowledgements, the retransmission timer and loss detection.
- * The rules are in engine/rules.h.
+ * Acknowledgements, the retransmission timer and loss detection, by the rules of engine/rules.h.
  */
 #ifndef WEFT_ENGINE_RELIABILITY_H
 #define WEFT_ENGINE_RELIABILITY_H
@@ -24,10 +23,7 @@
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack);
 
-/*
- * Processes the acknowledgement that each frame of the peer contains.
- * @return the number of newly acknowledged frames
- */
+/* Processes a frame's acknowledgement. @return the number of newly acknowledged frames */
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
 {
@@ -45,7 +41,7 @@ bool raw_timer_fire(struct raw_conn *c);
 
 /* ---------------------------------------------------------------- timer */
 
-/* The round trip of the slowest path, which the timers follow. */
+/* The round trip of the slowest path that new frames take, since the tail may be on any path. */
 const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
 void raw_timer_learn(struct raw_conn *c);
 void raw_timer_arm_rto(struct raw_conn *c);

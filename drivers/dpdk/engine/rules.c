@@ -205,7 +205,6 @@ unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX],
 			continue;
 		cost = (load[k].srtt != 0 ? load[k].srtt : least);
 		cost *= (uint64_t)load[k].inflight + bytes;
-		/* A full path is taken only when all are full. */
 		if (load[k].full)
 			cost = cost / 2 + UINT64_MAX / 2;
 		if (cost < best) {

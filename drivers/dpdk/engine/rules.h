@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/rules.h
- * The rules of reliability and of several paths: round trips and timeouts, loss, received
- * sequences; the path that delivers soonest, the paths that have stopped delivering, and whether
- * more paths would help. doc/raw-lanes.md has the reasons. Times are in ns.
+ * The rules of reliability and of several paths. doc/raw-lanes.md has the reasons. Times are in ns.
  */
 #ifndef WEFT_RULES_H
 #define WEFT_RULES_H
@@ -13,7 +11,7 @@
 
 /* ---------------------------------------------------------------- round trips */
 
-/* Round trips are smoothed as in RFC 6298. Timeouts follow from the smoothed value. */
+/* Round trips are smoothed as in RFC 6298. */
 
 /** ns, the least timeout: on a shared machine a peer may be off its core for 1 ms */
 #define WEFT_RTO_MIN 1000000ull
@@ -33,7 +31,7 @@ struct weft_rtt {
 	uint32_t last;
 };
 
-/** Take one sample. 0 counts as 1 ns: both of its events were in one poll. */
+/** 0 counts as 1 ns: both events of the round trip were in one poll. */
 void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
 
 /** A step of the handshake took @p ns: one round trip, or a few. */
@@ -61,11 +59,9 @@ uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 
 /*
  * Loss detection as in RACK, for each path. A frame is lost when it has been in flight for five
- * quarters of a round trip, and a frame that left several frames later over the same path has
- * arrived. Frames of other paths do not count.
+ * quarters of a round trip, and a frame that left several frames later over the path has arrived.
  */
 
-/** initial value of `reorder` in struct weft_loss */
 #define WEFT_LOSS_REORDER 3u
 #define WEFT_LOSS_REORDER_MAX 64u /**< limit of `reorder`: needless retransmissions raise it */
 
@@ -82,9 +78,8 @@ void weft_loss_init(struct weft_loss *l);
 void weft_loss_spurious(struct weft_loss *l);
 
 /**
- * A frame sent as @p order at @p sent has been acknowledged at @p now.
  * @param tries  number of transmissions of the frame. If a retransmitted frame is acknowledged
- *   sooner than the least round trip, an earlier transmission has arrived.
+ * sooner than the least round trip, an earlier transmission has arrived.
  */
 static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
 				   unsigned int tries, uint64_t sent, uint64_t now)
@@ -105,10 +100,6 @@ static inline uint64_t weft_loss_timeout(const struct weft_rtt *r)
 	return (uint64_t)r->srtt + r->srtt / 4;
 }
 
-/**
- * A frame that left at least `reorder` orders later over the same path has arrived, and this one
- * has not: it is lost once weft_loss_timeout() has passed.
- */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 {
 	return l->any && (int32_t)(l->acked - order) >= (int32_t)l->reorder;
@@ -123,12 +114,10 @@ static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_r
 /* ---------------------------------------------------------------- received sequences */
 
 /*
- * The receiver's record of the received sequences. It finds duplicates and writes the SACK block.
- *
  * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest
- * received one. A ring of WEFT_RXWIN bits, indexed by the sequence itself, marks the received ones
- * in [next, next + WEFT_RXWIN). The ring is allocated with the first sequence out of order, since
- * few connections lose frames. The bit of `next` is always clear.
+ * received one. A ring of WEFT_RXWIN bits, indexed by the sequence, marks the received ones in
+ * [next, next + WEFT_RXWIN). The ring is allocated with the first sequence out of order, since few
+ * connections lose frames.
  */
 
 #define WEFT_RXWIN 4096u
@@ -151,7 +140,6 @@ void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
 void weft_rxwin_free(struct weft_rxwin *w);
 int weft_rxwin_alloc(struct weft_rxwin *w);
 
-/** a - b as a signed distance modulo 2^32. */
 static inline int32_t weft_seq_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b);
@@ -170,7 +158,6 @@ static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
 	return span <= 1 ? 0 : (span - 1 + 63) / 64;
 }
 
-/** @return whether @p seq was received before; changes nothing */
 static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *w, uint32_t seq)
 {
 	int32_t d = weft_seq_diff(seq, w->next);
@@ -230,7 +217,6 @@ bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *b
 #define WEFT_PATH_PROBE_WAIT_MIN 2000000ull
 #define WEFT_PATH_PROBE_WAIT_MAX 1000000000ull /**< ns between two probes, at most */
 
-/** The state of a path by which weft_path_soonest() chooses. */
 struct weft_path_load {
 	uint32_t srtt;     /**< ns; 0 = unknown */
 	uint32_t inflight; /**< bytes */
@@ -292,9 +278,8 @@ static inline uint64_t weft_path_wait(unsigned int tries)
 
 /*
  * A trial finds out whether more paths help. Equal frames leave at the same time over a path in use
- * and over a spare one, and their round trips are compared. If a queue or a limit applies to a
- * single flow, the spare path is faster or loses less. If all flows share the queue, as on one
- * switch, it is not.
+ * and over a spare one. If a queue or a limit applies to a single flow, the spare path is faster or
+ * loses less. If all flows share the queue, as on one switch, it is not.
  */
 
 #define WEFT_TRIAL_PAIRS 8u /**< pairs that may wait for answers at a time */
@@ -316,14 +301,14 @@ struct weft_path_trial {
 };
 
 enum weft_trial_result {
-	WEFT_TRIAL_ON,   /**< undecided */
-	WEFT_TRIAL_MORE, /**< more paths help */
+	WEFT_TRIAL_ON,
+	WEFT_TRIAL_MORE,
 	WEFT_TRIAL_ENDS, /**< more paths do not help, or too many pairs gave no result */
 };
 
 /**
- * A pair is about to leave. Its entry replaces that of the pair WEFT_TRIAL_PAIRS before: if answers
- * of that pair are missing, they count as lost. @return the entry
+ * The new pair replaces the pair WEFT_TRIAL_PAIRS before: answers of that pair that are missing
+ * count as lost. @return the new pair's entry
  */
 struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now, uint16_t id,
 					uint8_t used_path, uint8_t spare_path);

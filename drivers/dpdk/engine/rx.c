@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Receiving. A frame is validated (frame/parse.c), and its connection is looked up. Duplicates are
- * dropped (engine/rules.h), acknowledged frames are released (engine/reliability.c), and
- * messages are delivered.
- */
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +43,7 @@
 #define ECHO_ROUGH 255u   /* after a longer time one of N timestamps is echoed */
 #define ECHO_REQUESTED 4u /* one of N rough arrivals that request an ACK at once gets an echo */
 
-/*
- * A chained frame with one message: the part in each buffer is delivered as a message of its own,
- * so that each byte is copied once, to its destination.
- */
+/* Delivers the part in each buffer as a message of its own, so that each byte is copied once. */
 static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_frame_view *v,
 					  struct rte_mbuf *m)
 {
@@ -77,9 +68,8 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 }
 
 /*
- * Delivers messages of the batch's kind (iface->batch_id) from @p *off on, up to WEFT_LANE_BATCH in
- * one call, until one is of another kind or the callback has left one. Then @p *off is behind the
- * last delivered one. Most frames with one message do not come here: see alone_input().
+ * Delivers messages of the batch's kind (iface->batch_id) from @p *off on, until one is of another
+ * kind or the callback has left one. Then @p *off is behind the last delivered one.
  */
 static __rte_noinline void deliver_batches(struct raw_conn *c, const struct weft_frame_view *v,
 					   uint32_t *off)
@@ -123,10 +113,7 @@ static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 	}
 }
 
-/*
- * Delivers the messages of a frame from @p off on. A callback may destroy the lane endpoint: then
- * the further messages are dropped.
- */
+/* A callback may destroy the lane endpoint: then the further messages are dropped. */
 static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view *v, uint32_t off,
 				struct rte_mbuf *desc)
 {
@@ -153,9 +140,8 @@ static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view
 }
 
 /*
- * A frame in place (port->rx_in_place) with one message. The first bytes of the message are
- * private, and the callback validates these. The callback copies further bytes from where the peer
- * has written them.
+ * A frame in place (port->rx_in_place) with one message. The callback validates the first bytes,
+ * which are private, and copies further bytes from where the peer has written them.
  */
 static __rte_noinline void deliver_in_place(struct raw_conn *c, const struct weft_frame_view *v,
 					    struct rte_mbuf *m)
@@ -196,13 +182,12 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
 
 /*
  * @return true: the arrival time of the current frame is known well enough to echo its timestamp.
- * In a progress call that came late (iface->gap) it never is.
  *
  * The frame arrived at some time since the last check of the port. If the application computed in
  * between, that time must not pass for a delay of the network: up to a quarter of the round trip is
- * accepted. An end that only receives has no estimate of the round trip. After more than STEP_ROUGH
- * it echoes one of ECHO_ROUGH timestamps, since the sender would otherwise never get an echo. A
- * sender that requests acknowledgements at once has a small window: it gets one of ECHO_REQUESTED.
+ * accepted. An end that only receives knows no round trip, and echoes one of ECHO_ROUGH timestamps,
+ * since the sender would otherwise get no echo. A sender that requests acknowledgements at once has
+ * a small window: it gets one of ECHO_REQUESTED.
  */
 static bool rough_arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
 				uint16_t flags)
@@ -434,8 +419,8 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 }
 
 /*
- * @return true: the agreed checksum is present, and the NIC has checked it. L4_CKSUM_NONE from
- * virtio is accepted: that frame has not left memory. On false, frame_input() checks the frame.
+ * @return true: no checksum is left to the CPU. L4_CKSUM_NONE from virtio is accepted: that frame
+ * has not left memory.
  */
 static inline bool nic_has_checked(const struct raw_iface *iface, const struct raw_conn *c,
 				   const struct rte_mbuf *m)
@@ -472,9 +457,8 @@ static __rte_always_inline struct raw_conn *up_conn(const struct raw_iface *ifac
 }
 
 /*
- * DATA with checked headers, of a connection that is up, whose checksum needs no check by the CPU.
- * The frame then takes the same functions as any other. gcc does not inline this function by
- * itself, which costs 15 instructions a message.
+ * DATA with checked headers, whose checksum needs no check by the CPU. gcc does not inline this
+ * function by itself, which costs 15 instructions a message.
  * @param opened  constant: the frame was sealed, and its tag has been verified
  * @return false: nothing has been done; no such connection is up, or the CPU has to check the frame
  */
@@ -563,10 +547,7 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return weft_frame_messages_ok(&v) && known_input(iface, &v, m, false);
 }
 
-/*
- * As plain_input(), for sealed frames that can be opened in place.
- * @return false: it is another kind of frame, and nothing has been done; true: processed or dropped
- */
+/* As plain_input(), for sealed frames that can be opened in place. Invalid ones are dropped. */
 static bool sealed_data_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	enum raw_sealed_event event = RAW_SEALED_NONE;
@@ -635,8 +616,7 @@ static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 }
 
 /*
- * A frame in place (port->rx_in_place). If it has one message and known_input() takes it, the
- * message is delivered from the peer's memory. Any other frame is copied first.
+ * A frame in place with one message is delivered from the peer's memory; any other is copied first.
  * @return false: the frame was copied, and plain_input() did not take it
  */
 static bool in_place_input(struct raw_iface *iface, struct rte_mbuf *m)
@@ -710,7 +690,6 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 		weft_tap_damaged(iface->tap, m, iface->now);
 }
 
-/* Frames of this worker that arrived at other workers' queues. */
 static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct rte_ring *ring)
 {
 	struct rte_mbuf *m[RAW_BURST];
@@ -726,10 +705,7 @@ static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct 
 	return n;
 }
 
-/*
- * Prefetches a frame's body: bytes that a NIC or another core wrote are not in this core's cache.
- * The prefetch overlaps with the work on the previous frame.
- */
+/* Loads the body of the next frame, which is not in this core's cache, during work on this one. */
 static inline void prefetch_body(const struct rte_mbuf *m)
 {
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sealed connections: the exchange of keys in HELLO and HELLO_ACK. */
-
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +20,7 @@
 #include "seal/exchange.h"
 #include "seal/seal.h"
 
-#define RESTART_NS 1000000000ull /* ns without a frame of the peer, until another offer is made */
+#define RESTART_NS 1000000000ull /* least ns since the offer, and since the peer's last frame */
 
 static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange follows HELLO");
 static_assert(WEFT_SEALED_SLOTS_MAX == WEFT_FRAME_PATHS_MAX, "a slot for each path");
@@ -127,7 +125,6 @@ bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_k
 
 /* ---------------------------------------------------------------- a connection */
 
-/* @return false: there is no memory */
 static bool sealed_alloc(struct raw_conn *c)
 {
 	struct raw_sealed *s = c->sealed;
@@ -335,10 +332,7 @@ static void refuse(struct raw_iface *iface, const struct weft_frame_view *v,
 			 weft_hello_verdict_text(verdict));
 }
 
-/*
- * @return the key that this HELLO has to be made with: the job key, or for a further lane the key
- * of its endpoint; NULL: no endpoint has that key
- */
+/* @return the job key, or for a further lane the endpoint's key; NULL: no endpoint has it */
 static const struct weft_exchange_key *find_key(const struct raw_iface *iface,
 						const struct weft_frame_view *v,
 						struct weft_exchange_conf *conf)

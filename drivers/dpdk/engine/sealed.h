@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/sealed.h
- * Sealed connections (doc/sealing.md): the exchange of keys in HELLO and HELLO_ACK. Their frames
- * are in engine/sealed_frame.h.
+ * Sealed connections (doc/sealing.md): the exchange of keys in HELLO and HELLO_ACK.
  */
 #ifndef WEFT_ENGINE_SEALED_H
 #define WEFT_ENGINE_SEALED_H
@@ -57,12 +56,11 @@ bool raw_ep_has_key(const struct weft_lane_ep *lane_ep, const struct weft_lane_k
 uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
 /*
  * Find the connection that was made for this HELLO. HELLOs of one connection of the peer may have
- * made several: one with another offer may be a replay, and replaces no connection. Only frames of
- * the genuine peer can be opened.
- * @param c  in: the first connection for HELLOs of this peer's connection (raw_table_hello());
- *   out: the one that was made for this HELLO, or NULL
+ * made several: one with another offer may be a replay, and replaces no connection.
+ * @param c  in: the first connection for HELLOs of this peer's connection (raw_table_hello()); out:
+ * the one that was made for this HELLO, or NULL
  * @return false: none was made for this HELLO, and another one is not half-open any more, or its
- *   peer has proven its address: the caller makes no further one
+ * peer has proven its address: the caller makes no further one
  */
 bool raw_sealed_find_offer(struct raw_conn **c, const struct weft_frame_view *v);
 /* Validate a HELLO, at the cost of one HMAC. A refusal is counted and logged. */
@@ -77,8 +75,8 @@ enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
 int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 		      uint8_t ack[WEFT_EXCHANGE_BODY]);
 /*
- * Initiator: derive the keys from HELLO_ACK.
- * @return false: HELLO_ACK was refused, memory is missing or libcrypto fails; HELLO may be repeated
+ * Initiator: derive the keys from HELLO_ACK. @return false: the frame was refused, memory is
+ * missing or libcrypto fails; HELLO may be repeated
  */
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
 /*

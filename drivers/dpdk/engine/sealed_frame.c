@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Frames of sealed connections.
- *
  * A plain frame stays what it is for all other files: it is kept for its retransmission, cut into
  * parts, or given back to the protocol layer. Only its copies on the wire are sealed, each with a
  * number of its own. So no frame is sealed twice with one number, and no decrypted byte is written
@@ -87,8 +85,7 @@ static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
 
 /*
  * The pool's functions take as long as writing all headers of the frame. So seal->spare keeps a
- * reference to one buffer. The buffer is used again once the port has dropped its own reference; a
- * port that copies does so at once.
+ * reference to one buffer, which is used again once the port has dropped its reference.
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size)
 {
@@ -118,10 +115,7 @@ void raw_sealed_spare_free(struct raw_iface *iface)
 	iface->seal->spare = NULL;
 }
 
-/*
- * Zero-copy with mode auth: the segments of user memory, and one for the tag, are linked behind the
- * new head. @return the place of the tag; NULL: there is no buffer
- */
+/* Zero-copy with mode auth. @return the place of the tag; NULL: there is no buffer */
 static uint8_t *link_user(struct raw_iface *iface, struct rte_mbuf *head, const struct rte_mbuf *m)
 {
 	struct rte_mbuf **tail = &head->next, *s;
@@ -210,10 +204,7 @@ bool raw_sealed_fill(struct raw_conn *c, struct rte_mbuf *out, const uint8_t *bo
 	return false;
 }
 
-/*
- * weft-farewell, which sends GONE after this process has ended, has no key. Another key, or another
- * address of the peer, needs another GONE.
- */
+/* weft-farewell has no key. Another key, or another address of the peer, needs another GONE. */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX])
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/sealed_frame.h
- * Frames of sealed connections (engine/sealed.h). A plain frame is sealed into a buffer of its own
- * each time it leaves. A received frame is opened before any field is used but those that find its
- * connection. The peer has to confirm a key before the next one may follow.
+ * Frames of sealed connections. Of a received frame, only the fields that find its connection are
+ * used before it is opened. The peer has to confirm a key before the next one may follow.
  */
 #ifndef WEFT_ENGINE_SEALED_FRAME_H
 #define WEFT_ENGINE_SEALED_FRAME_H
@@ -19,7 +18,6 @@
 #include "frame/parse.h"
 #include "weft_build.h"
 
-/* What the caller has to do after a received frame. */
 enum raw_sealed_event {
 	RAW_SEALED_NONE,
 	RAW_SEALED_TICK,  /* call raw_probe_key() */
@@ -28,16 +26,12 @@ enum raw_sealed_event {
 
 #if WEFT_HAVE_SEAL
 
-/*
- * Make the sealed copy of a complete plain frame, to be sent now.
- * @return NULL: there is no buffer, or the key may seal no more frames
- */
+/* @return the sealed copy, to be sent now; NULL: no buffer, or the key may seal no more frames */
 struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /*
- * @return a buffer for a sealed frame of @p size bytes: always the same one, if it is long enough
- * and the port has released it since its last use; else a new one. NULL: there is none, which is
- * counted
+ * @return a buffer for a sealed frame of @p size bytes: the same one, if it is long enough and the
+ * port has released it, else a new one. NULL: there is none, which is counted
  */
 struct rte_mbuf *raw_sealed_spare(struct raw_iface *iface, uint32_t size);
 /* Free the buffer of raw_sealed_spare(), before the port's pools are freed. */
@@ -75,18 +69,13 @@ const struct weft_frame_hdr *raw_sealed_open_data(struct raw_conn *c,
 
 /*
  * @param[out] probe  id of the probe to be sent
- * @return true: the next key is due, the present one is not confirmed, since this end sends no
- * DATA, and the last probe is 100 ms old. The answer to a probe that is sealed now confirms it.
+ * @return true: the next key is due, the present one is not confirmed, and a probe is due
  */
 bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe);
 /* The peer has answered a probe, which confirms the present key if the id belongs to that. */
 void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
 
-/*
- * Make the frame GONE of a connection that is up, for the helper (weft-farewell) that sends the
- * frame when this process has ended.
- * @return its length; 0: the peer does not support GONE, or the key may seal no more frames
- */
+/* Makes GONE for weft-farewell. @return bytes; 0: the peer has no GONE, or the key is used up */
 uint32_t raw_sealed_farewell(struct raw_conn *c, const struct weft_encap_addr *a,
 			     uint8_t frame[WEFT_FAREWELL_MAX]);
 /* @return true: the key has changed since the last call, and the helper needs another GONE */

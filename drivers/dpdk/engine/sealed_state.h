@@ -13,7 +13,6 @@
 #include "seal/exchange.h"
 #include "seal/seal.h"
 
-/* State of the exchange, until the connection is up (sealed.c). */
 struct raw_offer;
 
 struct raw_seal {
@@ -32,14 +31,14 @@ struct raw_sealed {
 	struct weft_sealed *keys; /* NULL: the initiator waits for HELLO_ACK */
 	struct raw_offer *offer;  /* NULL: the connection is up */
 	uint64_t tick_at;         /* iface->now from which the next frame checks the keys' age */
-	uint64_t probe_at;        /* iface->now before which no further probe confirms a key */
-	uint16_t probe;           /* id of probes that confirm the present key */
-	bool gone;                /* the peer supports GONE */
-	bool further;             /* exchange 3: `lane` and `key_id` are valid */
+	uint64_t probe_at; /* iface->now from which the next probe that confirms a key may leave */
+	uint16_t probe;    /* id of probes that confirm the present key */
+	bool gone;         /* the peer supports GONE */
+	bool further;      /* exchange 3: `lane` and `key_id` are valid */
 	uint8_t lane;
 	uint8_t key_id[WEFT_KEY_ID_LEN];
 	bool farewell_due; /* the helper's GONE is sealed with an earlier key */
-	uint32_t key_from; /* first sequence that was sealed with no earlier key of this end */
+	uint32_t key_from; /* sequences from this one on were sealed with the present key only */
 };
 
 #endif /* WEFT_ENGINE_SEALED_STATE_H */

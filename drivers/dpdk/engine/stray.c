@@ -38,9 +38,8 @@ static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned 
 }
 
 /*
- * Hands a frame for another worker of this port to that worker by a ring. The NIC's hash has
- * brought the frame here: until the connection changes its port, or always if no better port was
- * found. Only frames from the port are handed over: no worker passes on a frame from a ring.
+ * The NIC's hash brings frames of other workers here: until the connection changes its port, or
+ * always if no better port was found. A frame that came by a ring is not handed over again.
  * @return false: no worker of this process has the port, or its ring is full
  */
 static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
@@ -63,10 +62,9 @@ static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_
 }
 
 /*
- * Hands ARP to the other workers. ARP comes to the first queue only, and is of interest to all
- * workers if one of them has requested that host. The ring of a queue without a worker is never
- * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
- * frames that came to a wrong queue.
+ * ARP comes to the first queue only, and is of interest to all workers if one of them has requested
+ * that host. The ring of a queue without a worker is never emptied: a few hints wait in it, and
+ * dropping further ones is no loss.
  */
 static void hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
 {

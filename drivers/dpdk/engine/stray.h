@@ -2,8 +2,7 @@
 /**
  * @file engine/stray.h
  * Received frames that belong to no connection of the interface: ARP, ICMP, HELLO, frames for
- * connections that have ended, and invalid ones. Frames for another worker of the port are handed
- * to that worker by a ring.
+ * connections that have ended or for other workers of the port, and invalid ones.
  */
 #ifndef WEFT_ENGINE_STRAY_H
 #define WEFT_ENGINE_STRAY_H

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests on DPDK's telemetry socket (engine/telemetry.h). */
 
 #include "engine/telemetry.h"
 
@@ -32,7 +31,7 @@ static LIST_HEAD(, weft_telemetry) all = LIST_HEAD_INITIALIZER(all);
 
 /* ---- DPDK's side ---------------------------------------------------------------------------- */
 
-/* @return a lane of the only worker whose id begins with @p id, or NULL. With the lock held. */
+/* @return a lane of the only worker whose id begins with @p id, or NULL. The lock is held. */
 static struct weft_telemetry *find_worker(const char *id, size_t len)
 {
 	struct weft_telemetry *t, *found = NULL;
@@ -102,7 +101,6 @@ static void add_counters(const struct weft_question *q, struct rte_tel_data *d)
 		rte_tel_data_add_dict_uint(d, "left_out", q->left_out);
 }
 
-/* Each lane of the worker reports its own paths. */
 static const char *query_lanes(uint64_t worker_id, struct rte_tel_data *d)
 {
 	struct texts texts = texts_begin(d);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/telemetry.h
- * Workers with raw lanes answer on DPDK's telemetry socket: /weft/process, /weft/workers,
- * /weft/lanes, /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters, /weft/help (see
- * weft(7)).
- *
- * Requests arrive in threads of DPDK. Those about one worker are posted to it (base/question.h).
+ * Workers with raw lanes answer on DPDK's telemetry socket (/weft/help, weft(7)). Requests arrive
+ * in threads of DPDK. Those about one worker are posted to it (base/question.h).
  */
 #ifndef WEFT_TELEMETRY_H
 #define WEFT_TELEMETRY_H

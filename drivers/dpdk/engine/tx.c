@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sending messages. A message is appended to its connection's open frame. A frame that is full, or
- * need not wait, is closed, kept for retransmission (engine/outstanding.c) and handed to the port
- * (engine/build.c).
- */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,10 +44,7 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/*
- * @return 0: another frame may leave; -EAGAIN; or the error of a failed connection. A full window
- * clears tx_room. It is counted, and so is a share of buffers that is used up.
- */
+/* @return 0: another frame may leave; -EAGAIN; or the error of a failed connection */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = raw_tx_outstanding(&c->tx);
@@ -130,7 +122,6 @@ static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path
 		c->path[path].order++;
 }
 
-/* Parts of the frame, or its sealed copy, go to the port in its place. */
 static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
 					uint16_t flags)
 {
@@ -141,8 +132,7 @@ static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slo
 }
 
 /*
- * A closed frame gets its sequence number and its slot. From here on the frame is retransmitted,
- * until the peer acknowledges it.
+ * From here on the frame is retransmitted, until the peer acknowledges it.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
  * @param sealed  with alone: the copy that leaves instead of @p m, with c->tmpl as headers; or NULL
  * @return true: the caller sends the frame or @p sealed; false: parts or a sealed copy are queued
@@ -252,9 +242,9 @@ static inline void send_now(struct raw_iface *iface)
 }
 
 /*
- * A new frame contains its first message. The frame leaves at once if no frame of the connection is
- * unacknowledged, since the peer may wait for just this message. A frame with less than half of its
- * room left goes to the queue. Any other stays open for further messages (iface->wait).
+ * The frame leaves at once if no frame of the connection is unacknowledged, since the peer may wait
+ * for just this message. A frame with less than half of its room left goes to the queue. Any other
+ * stays open for further messages (iface->wait).
  */
 static inline void frame_opened(struct raw_conn *c)
 {
@@ -284,9 +274,8 @@ static inline void frame_opened(struct raw_conn *c)
 /* ---------------------------------------------------------------- a frame alone under way */
 
 /*
- * @return true: a message of @p n bytes may leave at once in a frame of its own. No frame of the
- * connection is open or unacknowledged, and the queue is empty. commit_frame() skips steps that
- * such a frame does not need: a checksum, counts for several paths.
+ * @return true: a message of @p n bytes may leave at once in a frame of its own. commit_frame()
+ * skips steps that such a frame does not need: a checksum, counts for several paths.
  * @param csum  constant: weft_frame_csum that the connection has to have
  */
 static inline bool leaves_alone(const struct raw_conn *c, size_t n, const uint8_t csum)
@@ -398,7 +387,6 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	return 0;
 }
 
-/* The message does not fit the open frame, if there is one. */
 static __rte_noinline int short_new_frame(struct raw_conn *c, uint8_t am_id, const void *hdr,
 					  size_t hdr_len, const void *payload, size_t length)
 {
@@ -419,10 +407,7 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	return short_new_frame(c, am_id, hdr, hdr_len, payload, length);
 }
 
-/*
- * The length is known only after packing, so the message begins a frame. The frame may stay open
- * for others, as in frame_opened().
- */
+/* The length is known only after packing, so the message begins a frame. */
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
 	struct raw_conn *c = raw_conn_of(lane_ep);
@@ -483,15 +468,11 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 
 /* ---------------------------------------------------------------- zero-copy sends */
 
-/*
- * The frame is an mbuf with the headers, followed by mbufs with pieces of user memory as external
- * buffers.
- */
+/* Mbufs with pieces of user memory, as external buffers, follow the mbuf with the headers. */
 
 /* want_ack(): one of N sends requests no ACK, as a test whether the peer's data carries it */
 #define ALONE_SENDS 64u
 
-/* A chain of mbufs behind the head of a frame, while it is built. */
 struct chain {
 	struct raw_iface *iface;
 	struct raw_zc *zc;
@@ -666,14 +647,13 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 
 /*
  * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
- * acknowledgement is requested at once, on a frame that is not full: it seems to be the last one of
- * a message. None is requested if an earlier request is outstanding, or if the peer's data
- * carries the acknowledgement at no cost.
+ * acknowledgement is requested on a frame that is not full: it seems to be the last one of a
+ * message. None is requested if an earlier request is outstanding, or if the peer's data carries
+ * the acknowledgement at no cost.
  *
- * Data that was received since the last send does not prove that more will follow. Two ends that
- * send to each other at once, and wait for both messages, send nothing before an acknowledgement.
- * Then the acknowledgement arrives in a frame of its own, and the next sends request it. One of
- * ALONE_SENDS does not, to find out when the peer's data carries the acknowledgement again.
+ * Received data does not prove that more will follow: two ends that send to each other at once, and
+ * wait for both messages, send nothing before an acknowledgement. Then the acknowledgement arrives
+ * in a frame of its own. Of the next ALONE_SENDS sends, one requests none, as a test.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
@@ -690,7 +670,6 @@ static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
-/* Writes all of the frame except the user's memory. */
 static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, uint8_t am_id,
 			       const void *hdr, size_t hdr_len, uint32_t payload)
 {
@@ -707,7 +686,6 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 	head->pkt_len = head->data_len;
 }
 
-/* A complete frame is counted, kept for retransmission and queued. */
 static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
 				uint32_t payload)
 {

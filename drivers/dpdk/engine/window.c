@@ -30,10 +30,9 @@ static uint32_t full_frame(const struct raw_conn *c)
 }
 
 /*
- * Computes the connection's limit and gap from those of its paths. A frame may leave while less
- * than win_bytes is in flight: a full frame then stays within the limit, or is the only one. With
- * a gap, or with lost frames to be retransmitted, win_bytes is 0: each send has to call
- * raw_window_paced().
+ * A frame may leave while less than win_bytes is in flight: a full frame then stays within the
+ * limit, or is the only one. With a gap, or with lost frames to be retransmitted, win_bytes is 0,
+ * so that each send calls raw_window_paced().
  */
 static void limits_update(struct raw_conn *c)
 {
@@ -57,7 +56,6 @@ static void limits_update(struct raw_conn *c)
 		if (p->ack_req_bytes != 0)
 			ack_req = RTE_MIN(ack_req, p->ack_req_bytes - 1);
 	}
-	/* WEFT_WINDOW limits the lane, however many paths are open. */
 	limit = RTE_MIN(limit, (uint64_t)c->tx.cc[0].conf.most * c->paths);
 	c->tx.cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
 	c->tx.cc_gap =
@@ -76,10 +74,7 @@ bool raw_window_fixed(const struct raw_iface *iface)
 	return weft_cc_ops(iface->conf.cc) == weft_cc_ops(WEFT_CC_FIXED);
 }
 
-/*
- * @return ns of a full frame on the port's link; if the link's speed is unknown, the time that the
- * handshake has measured; 0 = neither is known
- */
+/* @return ns of a full frame on the port's link, or else as measured; 0 = neither is known */
 static uint32_t frame_ns(const struct raw_conn *c, float measured)
 {
 	const struct weft_frame_port *port = c->iface->port;
@@ -191,7 +186,6 @@ uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes)
 
 /* ---------------------------------------------------------------- acknowledgements and losses */
 
-/* @return true: the limit or the gap has changed */
 static bool cc_on_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	uint32_t limit = cc->limit, gap = cc->gap;
@@ -211,10 +205,6 @@ static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_
 	return (uint32_t)RTE_MIN(bytes, (uint64_t)acked);
 }
 
-/*
- * A queue on the path has marked the frame. MARK_ACKS ACKs report the total number of marks; those
- * of a later mark report it again.
- */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	uint8_t k = v->hdr->path % WEFT_FRAME_PATHS_MAX;
@@ -251,10 +241,7 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 	}
 }
 
-/*
- * @return bytes of the frame by which the round trip was measured, if that is the newest
- * acknowledged one. 0 = that frame has another timestamp than the echo, or took another path.
- */
+/* @return bytes of the newest acknowledged frame, if its timestamp is the echo; or 0 */
 static uint32_t sample_size(const struct raw_iface *iface, const struct raw_tx *tx,
 			    const struct weft_frame_hdr *hdr)
 {
@@ -394,7 +381,6 @@ void raw_window_timeout(struct raw_conn *c)
 {
 	if (c->tx.backoff == 1)
 		c->tx.cc_quiet = c->iface->tx_clock;
-	/* With little in flight, timeouts do not show that the window is too large. */
 	if (c->tx.backoff > 1 && c->tx.inflight < c->tx.cc_limit / QUIET_PARTS) {
 		if (c->tx.backoff == 2)
 			raw_window_idle(c);

@@ -3,10 +3,7 @@
  * @file engine/window.h
  * How the sender applies the result of congestion control (engine/cc.h): a limit of the bytes in
  * flight on the connection; the time of the next frame, where a window is smaller than a few
- * frames; and requests for immediate acknowledgement.
- *
- * With a fixed window (c->tx.cc NULL) a frame costs only the comparison in raw_window_sent(). With
- * a large window each sample of a round trip costs one call more.
+ * frames; and requests for immediate acknowledgement. With a fixed window, c->tx.cc is NULL.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
@@ -31,18 +28,11 @@ int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
 int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_tx *tx);
 
-/**
- * To be called before a frame is sent while win_bytes or more are in flight. With pacing, or while
- * lost frames wait, win_bytes is 0, so each frame needs the call.
- * @return true: a frame may leave now
- */
+/** To be called before a send with win_bytes or more in flight. @return true: a frame may leave */
 bool raw_window_paced(struct raw_conn *c);
 /** The slow part of raw_window_sent(), when c->tx.cc_left has become negative. */
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
-/**
- * A new frame of @p bytes leaves over @p path. While windows are large this is one comparison.
- * @return WEFT_FRAME_F_ACK_REQ or 0, for the header of the frame
- */
+/** A new frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0 */
 static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	c->tx.cc_left -= (int32_t)bytes;
@@ -51,10 +41,7 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 
 /** A frame of the peer arrived with a congestion mark (CE): the next ACKs report the mark. */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
-/**
- * The peer reports the number of frames of this end that arrived marked. A report may exceed the
- * number of sent frames: marks never count for more bytes than the peer acknowledges.
- */
+/** The peer reports marked frames. A false report counts for the acknowledged bytes at most. */
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 /** A frame that counted as lost is acknowledged before it was retransmitted. */
 void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
@@ -80,20 +67,14 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 /** The set of paths that new frames take has changed: updates the connection's limits. */
 void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
-/**
- * The first acknowledgement after timeouts covers all frames before @p ack. If it shows that the
- * timeouts were spurious, they are undone. To be called while the slots still have these frames.
- */
+/** Undoes spurious timeouts. Called while the slots still have the frames before @p ack. */
 void raw_window_quiet_over(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
 /** The connection has ended: no frame is lost, and no byte is in flight over a path any more. */
 void raw_window_over(struct raw_conn *c);
 /* ---------------------------------------------------------------- what holds frames back */
 
-/**
- * The window is full, and a send was refused: time counts for this limit until raw_limit_end().
- * Further calls have no effect.
- */
+/** The window is full: time counts for this limit until raw_limit_end(), as of the first call. */
 void raw_limit_begin(struct raw_conn *c);
 /** No limit holds the connection's frames back any more, or the connection has ended. */
 void raw_limit_end(struct raw_conn *c);
@@ -116,7 +97,7 @@ static inline void raw_limits_progress(struct raw_iface *iface)
 		raw_limits_account(iface);
 }
 
-/** Reports target, window, round trips, marks and losses of a path as counters, if it has tx.cc. */
+/** Reports target, window, round trips, marks and losses of a path; nothing with a fixed window. */
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);
 /** Writes delays of a path and the cause of its last cut; "" before delays are measured. */
