@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 100, LENGTH = 200000 };
 
-static unsigned int yields;
+static _Thread_local unsigned int yields; /* libfabric's own threads may yield, too */
 
 /* In place of libc's, for the provider too. */
 int sched_yield(void)

@@ -46,7 +46,7 @@ ${hosts[1]}) netns=${ns[1]} apart=$dir/apart.1 ;;
 esac
 export WEFT_SWITCH=$dir/\$1.sock
 enter=()
-[ ! -s \$apart.pid ] || enter=(nsenter -t "\$(cat \$apart.pid)" -m)
+[ ! -s \$apart.pid ] || enter=(nsenter -t "\$(cat \$apart.pid)" -m -r -w)
 exec "\${enter[@]}" ip netns exec \$netns unshare --uts bash -c "hostname \$1; \${*:2}"
 END
 chmod 755 "$dir/on"
@@ -194,8 +194,9 @@ without_rights() {
 
 # sealed_job ARGUMENT...: two ranks, one on each host, by weft-mpirun.
 sealed_job() {
-	OMPI_MCA_plm_rsh_agent="$dir/on" WEFT_EAL_ARGS='' WEFT_LANES=udp:ctl \
-		WEFT_CAPTURE="$dir/frames.%p" FI_PROVIDER_PATH=$build/provider \
+	OMPI_MCA_plm_rsh_agent="$dir/on" PRTE_MCA_plm_ssh_agent="$dir/on" \
+		WEFT_EAL_ARGS='' WEFT_LANES=udp:ctl WEFT_CAPTURE="$dir/frames.%p" \
+		FI_PROVIDER_PATH=$build/provider \
 		timeout -k 10 200 "$dir/on" "${hosts[0]}" sh "$build/weft-mpirun" "$@" \
 		--oversubscribe --bind-to none --mca orte_tmpdir_base "$dir" \
 		--mca oob_tcp_if_include ctl --host "${hosts[0]}:1,${hosts[1]}:1" \
@@ -246,7 +247,7 @@ sealed() {
 	sealed_job --seal=off
 	grep -q "^p2p: 2 ranks, 0 errors$" "$dir/mpi.out" && frames ' message eager$' || return 1
 	# A host that has no place for the key.
-	nsenter -t "${apart_pid[1]}" -m mount -o remount,ro /dev/shm || return 1
+	nsenter -t "${apart_pid[1]}" -m -r mount -o remount,ro /dev/shm || return 1
 	rc=0
 	sealed_job --seal || rc=$?
 	cat "$dir/mpi.err"
@@ -285,7 +286,7 @@ sealed_by_hydra() {
 }
 
 check "sealed frames, with a key that weft-mpirun hands to both hosts" sealed
-nsenter -t "${apart_pid[1]}" -m mount -o remount,rw /dev/shm
+nsenter -t "${apart_pid[1]}" -m -r mount -o remount,rw /dev/shm
 if command -v mpiexec.hydra >/dev/null; then
 	slow check "sealed frames, with a key for both hosts of a Hydra job" sealed_by_hydra --seal
 fi
