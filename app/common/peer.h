@@ -51,7 +51,7 @@ struct peer {
 	int exit_code; /* != 0: the run has failed, and a message was printed */
 	bool closing;  /* the end of the connection is expected now */
 	bool sleeps;   /* peer_poll() sleeps until there is an event, unless `posting` is set */
-	bool posting;  /* the caller has more to post, so peer_poll() does not sleep */
+	bool posting;  /* the caller has just posted operations, so peer_poll() does not sleep */
 	uint32_t polls;
 	uint64_t events; /* events handled so far by peer_poll(), peer_look() and peer_sleep() */
 	uint64_t next_check; /* TSC of the next check of signals and of the TCP connection */

@@ -130,11 +130,11 @@ bool dump_record_is_unique(const struct dump_view *v)
 
 #define VLAN_ID 0xfff
 
-/* The position in the frame. */
+/* A position in a frame, whose end may not be in the capture. */
 struct cursor {
 	const uint8_t *p;
-	uint32_t left; /* bytes that were captured */
-	uint32_t len;  /* bytes that the frame had */
+	uint32_t left; /* captured bytes from p on */
+	uint32_t len;  /* bytes of the frame from p on */
 };
 
 static void skip(struct cursor *c, uint32_t n)

@@ -84,9 +84,10 @@ struct weft_conf {
 	unsigned int min_lanes;
 	unsigned int max_eager_lanes; /**< of one message, >= 1 */
 	unsigned int max_rndv_lanes;  /**< of one message, >= 1 */
-	size_t min_chunk;   /**< no variable: least bytes of a striped piece, where possible */
-	bool proto_info;    /**< log the protocol of each size, once for each set of lanes */
-	size_t unexp_limit; /**< bytes of credit of a worker, plus 4 KiB for each peer */
+	size_t min_chunk; /**< no variable: least bytes of a striped piece, where possible */
+	bool proto_info;  /**< log the protocol of each size, once for each set of lanes */
+	/** bytes of credit for all peers; a peer that finds none left still gets 4 KiB */
+	size_t unexp_limit;
 	/**
 	 * bytes beyond unexp_limit; 0: senders wait; WEFT_CONF_AUTO: a share of the host's memory
 	 */

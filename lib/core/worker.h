@@ -552,7 +552,7 @@ struct weft_ep {
 	void *user_data;
 	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or after its end worker->conns->dead */
 	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
-	struct weft_table_node by_sn;     /* only with a peer */
+	struct weft_table_node by_sn;     /* worker->conns->by_sn, if `peer` is set */
 	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps or host->busy, until it is claimed */
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages that a dead lane returns (wireup/failover.c) go over another lane. Progress sends them
- * before it serves the endpoint's queues. They are complete lane messages, including those of
- * wire-up. Layers above do not notice that they are sent again, even when a message is longer than
- * the new lane's limit and is cut for it. One lane carries all of them. So a request that must
- * follow all of them, such as a flush of the dead lane, needs to wait for that lane only.
+ * before it serves the endpoint's queues. They are complete lane messages. Those of wire-up are
+ * sent again, too, except the ones about the dead lane itself (is_of_lane()). Layers above do not
+ * notice that messages are sent again, even when one is longer than the new lane's limit and is cut
+ * for it. One lane carries all of them. So a request that must follow all of them, such as a flush
+ * of the dead lane, needs to wait for that lane only.
  */
 
 #include <errno.h>

@@ -379,8 +379,8 @@ static int create_by_boot(struct weft_worker *w, const struct weft_ep_params *p,
 	if (rc < 0) {
 		weft_log_worker(
 			w, WEFT_LOG_ERROR,
-			"no endpoint: this worker cannot read the lane address in the remote "
-			"worker's boot address");
+			"no endpoint: the lane address in the remote worker's boot address has an "
+			"unknown format: use the same version of Weft at both ends");
 		return rc;
 	}
 	return create_remote(w, remote, weft_peer_of_boot(w, b.worker_id, b.digest), true, out);

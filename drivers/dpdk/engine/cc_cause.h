@@ -35,15 +35,16 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target);
  */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
 
-/** To be called when a round ends. @return true: the round was one of a dip */
+/** To be called when a round ends. @return true: weft_cc_dip() had set its window */
 bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
 
 /** To be called when a round of mode DELAY ends. May begin mode SHARE. */
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
 
 /**
- * To be called when a round of mode SHARE ends that is none of a dip: weft_cc_share_loss() if its
- * losses cut the window, else weft_cc_share_round(), if it had a round-trip sample.
+ * To be called when a round of mode SHARE ends for which weft_cc_in_dip() returns false. If the
+ * losses of the round cut the window, weft_cc_share_loss() is called. Else, and if the round had a
+ * round-trip sample, weft_cc_share_round() is called.
  */
 void weft_cc_share_loss(struct weft_cc *cc, bool by_queue);
 void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);

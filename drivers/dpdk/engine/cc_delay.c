@@ -63,8 +63,8 @@
 /* ---------------------------------------------------------------- window */
 
 /*
- * Set the window, and the sender's limit and gap that follow from it. The gap is needed for small
- * windows, which are no multiple of a frame.
+ * The limit and the gap follow from the window. The gap is needed for small windows, which are no
+ * multiple of a frame.
  */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 {

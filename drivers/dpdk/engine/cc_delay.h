@@ -102,7 +102,7 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 	return min32(t, TARGET_MAX);
 }
 
-/** Set the window, and the limit and gap that follow from it. */
+/** Set cc->window to @p window bytes, within its bounds; and cc->limit and cc->gap to match. */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window);
 
 #endif /* WEFT_CC_DELAY_H */

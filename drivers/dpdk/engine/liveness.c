@@ -331,7 +331,8 @@ static bool is_stuck(struct raw_conn *c)
 
 /*
  * Silence fails a connection only if the peer was queried: a peer may have nothing to send, and the
- * owner may have been away. Of a time without polls live_clock counts at most RAW_LIVE_STEP_MAX.
+ * owner may have been away. Of a time without polls live_clock counts the time that the owner meant
+ * to sleep (raw_arm()), and at most RAW_LIVE_STEP_MAX more.
  */
 static void check_silence(struct raw_conn *c)
 {
