@@ -189,10 +189,10 @@ WEFT_API int weft_config_get(const struct weft_config *config, const char *name,
 WEFT_API int weft_config_origin(const struct weft_config *config, const char *name, char *buf,
 				size_t size);
 
-#define WEFT_CONFIG_PRINT_F_HELP 1u    /**< with type, unit, default and help of each option */
+#define WEFT_CONFIG_PRINT_F_HELP 1u    /**< with unit, default and help of each option */
 #define WEFT_CONFIG_PRINT_F_CHANGED 2u /**< only options that differ from their default */
 #define WEFT_CONFIG_PRINT_F_ORIGIN 4u  /**< with the source of each value, as a comment */
-#define WEFT_CONFIG_PRINT_F_ALL 8u     /**< also options for tests that have their default */
+#define WEFT_CONFIG_PRINT_F_ALL 8u     /**< also options for tests with their default value */
 
 /**
  * Print options as `NAME=value` lines that a shell or a configuration file can contain. Without

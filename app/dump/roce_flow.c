@@ -11,8 +11,9 @@
 #define TABLE (4u * ROCE_FLOWS)
 #define HALF 0x800000u  /* a PSN this far ahead is one before */
 #define WINDOW 0x10000u /* packets of requests that have no answer, at most */
-#define VOTES 3u        /* answers that make a connection, if several could be it */
-#define MTU_LEAST 256u  /* of the path MTUs that queue pairs may have */
+/* If several flows may be the other direction, this many answers that fit only one pair it. */
+#define VOTES 3u
+#define MTU_LEAST 256u /* of the path MTUs that queue pairs may have */
 #define MTU_MOST 4096u
 #define READ_REQUEST 0x0c
 #define SEND_ONLY_IMM 0x05

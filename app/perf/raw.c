@@ -18,7 +18,10 @@
 #include "drivers/dpdk/port/lane_opts.h"
 #include "perf/flow.h"
 
-/* In front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header. */
+/*
+ * Bytes in front of the payload, as in a lane's frame: the headers of Ethernet, IPv4, UDP, lane,
+ * message and protocol. Here a struct raw_hdr has the place of the last three.
+ */
 #define PERF_RAW_HEAD 100u
 
 /* Data of a port that both sides exchange; on the wire as u64 each. */

@@ -251,7 +251,9 @@ static int find_candidates(struct perf_session *s, struct sweep_point *pt)
 	weft_plan_destroy(plan);
 	if (pt->num)
 		return APP_OK;
-	cli_error("no protocol can be forced for %llu bytes", (unsigned long long)pt->size);
+	cli_error("the connection has failed, or no protocol carries %llu bytes: check that the "
+		  "server runs",
+		  (unsigned long long)pt->size);
 	return peer_fail(&s->peer, APP_FAIL);
 }
 

@@ -153,8 +153,9 @@ static void sw_lane_broken(struct sw *s, uint64_t ports)
 
 /*
  * Users are served round robin, starting with another one in each round. The ports of a user share
- * its burst. A frame for a port without a free buffer is dropped. A frame for an uplink without
- * space stays in the ring of its sender. So no process waits for another one.
+ * its burst, unless there is only one user. A frame for a port without a free buffer is dropped. A
+ * frame for an uplink without space stays in the ring of its sender. So no process waits for
+ * another one.
  */
 
 /* An uplink that sends nothing for this time is dead, and frames for it are dropped. */

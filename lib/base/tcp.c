@@ -137,7 +137,9 @@ static int unreachable(struct weft_tcp_connect *c, int rc)
 				     "that no firewall drops TCP to the port",
 				     c->host, c->port);
 	if (rc == -ENETUNREACH || rc == -EHOSTUNREACH)
-		return weft_tcp_fail(c, rc, "there is no route to %s port %u: check 'ip route'",
+		return weft_tcp_fail(c, rc,
+				     "%s port %u can't be reached: check 'ip route', that the host "
+				     "is up and that no firewall refuses TCP to the port",
 				     c->host, c->port);
 	return weft_tcp_fail(c, rc, "cannot connect to %s port %u: %s", c->host, c->port,
 			     strerror(-rc));

@@ -303,8 +303,8 @@ struct weft_msg_ep {
 	struct weft_seq_window rx_seq;
 	/* messages that take a message credit, in total: received, allowed, advertised; window */
 	uint32_t rx_small, rx_small_allowed, rx_small_advertised, rx_small_window;
-	uint64_t rx_used; /* total length of the eager messages beyond WEFT_EAGER_FREE that began */
-	uint64_t rx_allowed;    /* total of bytes that may be advertised: window + bytes matched */
+	uint64_t rx_used;    /* total length of begun eager messages of more than WEFT_EAGER_FREE */
+	uint64_t rx_allowed; /* total of bytes that may be advertised: window + bytes matched */
 	uint64_t rx_advertised; /* total of bytes that was advertised last */
 	uint64_t rx_window;     /* bytes */
 	/* receive, less frequently used */
@@ -326,7 +326,7 @@ struct weft_msg_ep {
 	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
 	/* messages shorter than this are copied whole, and may need no request; 0 = none */
 	size_t copied_end;
-	/* bytes of eager messages beyond WEFT_EAGER_FREE, in total: sent; allowed by the peer */
+	/* total length of eager messages of more than WEFT_EAGER_FREE: sent; allowed by the peer */
 	uint64_t tx_used, tx_credit;
 	/*
 	 * the peer's window in bytes, as its CREDIT reports it; without a report the most that it

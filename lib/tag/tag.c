@@ -164,7 +164,7 @@ static ssize_t pack_whole(void *dst, size_t max, void *arg)
 	return (ssize_t)(sizeof(m->hdr) + m->count);
 }
 
-/* A whole message beyond WEFT_EAGER_FREE, copied by its lane: takes credit, needs no request. */
+/* Send a message of more than WEFT_EAGER_FREE whole, copied by its lane. It needs no request. */
 static bool send_copied(struct weft_msg_ep *me, const void *buffer, size_t count, uint64_t tag,
 			const struct weft_op_params *params)
 {

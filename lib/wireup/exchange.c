@@ -287,7 +287,9 @@ static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		return false;
 	}
 	if (weft_lanes_accept(ep, m, wu->map[0].pair) < 0) {
-		weft_ep_fail(ep, -EPROTO, "%s confirmed a lane map without lane 0",
+		weft_ep_fail(ep, -EPROTO,
+			     "%s confirmed a lane map without a valid lane 0: use one version of "
+			     "Weft at both ends",
 			     ep->remote_name);
 		return false;
 	}

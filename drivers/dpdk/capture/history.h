@@ -5,9 +5,10 @@
  * this host, and counts of frames, in slots of time. The recorder's frames reach back only 0.1 to
  * 0.3 s on a busy lane, and a fault may be older. doc/capture.md has the form in the file.
  *
- * The lane's thread writes, without a lock, when it echoes a time stamp, and at timers. Any thread,
- * or a signal handler, may read at any time. Of a slot that changes in the meantime each value is
- * old or new. Slots of 2^24 ns are kept for 2 s, those of 2^30 ns for a minute.
+ * The lane's thread writes without a lock: when it acknowledges DATA frames, when an ACK frame
+ * arrives, and at timers. Any thread, or a signal handler, may read at any time. Of a slot that
+ * changes in the meantime each value is old or new. Slots of 2^24 ns are kept for 2 s, those of
+ * 2^30 ns for a minute.
  */
 #ifndef WEFT_CAPTURE_HISTORY_H
 #define WEFT_CAPTURE_HISTORY_H

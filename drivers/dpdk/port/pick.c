@@ -408,7 +408,10 @@ static int kind_of(int rc)
 	case -ENOMEM:
 		return BROKEN;
 	default:
-		/* Claims do not work here, or the owner is not trusted: the device may be free. */
+		/*
+		 * Claims do not work here, or the owner is not trusted. After weft_claim_now() the
+		 * owner may also be ending. In each case the device may be free.
+		 */
 		return UNCLAIMED;
 	}
 }

@@ -44,9 +44,10 @@
 struct weft_port_limits {
 	uint32_t frame_max; /**< largest frame (no FCS) that passes */
 	uint32_t frame_default;
-	/** the remedy when frame_max is too small; the end of a sentence */
+	/** the remedy or reason when frame_max is too small; the end of a sentence */
 	const char *frame_hint;
-	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
+	/** without set_mtu: least RX data room, as far as object_max allows; 0 = the frame size */
+	uint32_t data_room;
 	uint32_t object_max; /**< largest mempool object; 0 = any */
 	uint32_t buf_unit;   /**< bytes: NICs use whole units of a buffer; 0 = a power of two */
 	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
