@@ -16,7 +16,7 @@ set -euo pipefail
 targets() {
 	ninja -C "$weft_build" -t targets all | sed -n 's/: .*//p' | grep -xE \
 		-e 'test/provider/(provider_[a-z_]*|mpi_ranks|libweft-fi\.so)' \
-		-e 'app/weft-(switch|perf|cat|info)|weft-mpirun|provider/libweft-fi\.so'
+		-e 'app/weft-(switch|perf|cat|info|dump)|weft-mpirun|provider/libweft-fi\.so'
 }
 
 weft_install build mpi mpitest
