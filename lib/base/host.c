@@ -570,6 +570,7 @@ bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, 
 
 /* ------------------------------------------------------------------ the user's folder */
 
+/* Another user with write access to the folder could put a socket there, or replace a file. */
 bool weft_private_folder(const char *path)
 {
 	struct stat st;

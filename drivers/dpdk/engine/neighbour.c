@@ -579,7 +579,10 @@ static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
 	return true;
 }
 
-/* Each bucket of senders has a rate, so that one sender can't use up the rate of all senders. */
+/*
+ * Any host can forge a short quote, also with another sender's address. Each bucket of senders has
+ * a rate, so that one sender can't use up the rate of all senders.
+ */
 static bool may_look(struct raw_iface *iface, uint32_t sender)
 {
 	uint64_t *share =

@@ -227,6 +227,10 @@ static int query_owner(const struct sockaddr_un *un, socklen_t len, struct weft_
 	return rc;
 }
 
+/*
+ * Any user may bind any name. So only a claim of root or of the same user counts, and no user keeps
+ * another one from a port.
+ */
 static bool is_trusted(unsigned int uid)
 {
 	return uid == 0 || uid == geteuid();

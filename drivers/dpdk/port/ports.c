@@ -455,7 +455,7 @@ static int64_t overflow_uid(void)
 
 /*
  * Root may have no number in a container. Then the socket must be in a folder to which only a user
- * without a number can write.
+ * without a number can write: the creator of the container has put the socket there.
  */
 static bool is_from_outside(const char *path, uid_t uid)
 {
