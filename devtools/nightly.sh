@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. The times are estimates for 2 idle cores, 7.5
+# The checks that take too long for each change. The times are estimates for 2 idle cores, 9.5
 # hours in all; most of the steps have run alone, never all of them in one run.
 #
 #	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
@@ -18,6 +18,9 @@
 #	           A ratio of medians that is 3 % worse in two runs fails (20 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)
+#	network    streams of real processes over af_packet and UDP sockets, faults of the network,
+#	           processes that are stopped; memory and descriptors must not grow
+#	           (devtools/soak_net.py); needs root (2 hours)
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
 #	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
@@ -54,7 +57,7 @@ while [ $# -gt 0 ]; do
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
-	tests | mutants | against | soak | fuzz | stress | mpi | mpich | debian | rpm | \
+	tests | mutants | against | soak | network | fuzz | stress | mpi | mpich | debian | rpm | \
 		debian12 | debian13 | captures)
 		steps+=("$1")
 		;;
@@ -63,8 +66,8 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ ${#steps[@]} -gt 0 ] ||
-	steps=(tests mutants against soak fuzz stress mpi mpich debian rpm debian12 debian13 \
-		captures)
+	steps=(tests mutants against soak network fuzz stress mpi mpich debian rpm debian12 \
+		debian13 captures)
 
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
@@ -119,6 +122,15 @@ step_soak() {
 		"$weft_root/devtools/soak.sh" --seeds "1:$(amount 1000 10)" --kind calls &&
 		"$weft_build/test/random/random_shm" -n "$(amount 2000 20)" &&
 		"$weft_build/test/random/random_memif" -n "$(amount 150 3)"
+}
+
+step_network() {
+	local tool
+	[ "$(id -u)" = 0 ] || { echo "network namespaces need root"; return 77; }
+	for tool in ip tc nft setpriv; do
+		command -v $tool >/dev/null || { echo "$tool is not installed"; return 77; }
+	done
+	"$weft_root/devtools/soak_net.py" --seconds "$(amount 7200 40)"
 }
 
 step_fuzz() {
