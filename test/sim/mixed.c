@@ -27,7 +27,7 @@ static struct sim_link dice_link(enum mixed_kind kind, struct sim_rng *r)
 	l.dup = 0.01;
 	l.reorder = 0.05;
 	l.reorder_ns = sim_between(r, 10, 500) * SIM_US;
-	l.jitter_ns = sim_below(r, 20000);
+	l.jitter_ns = sim_below(r, sim_chance(r, 0.25) ? 5 * SIM_MS : 20 * SIM_US);
 	if (kind == MIXED_CORRUPT)
 		l.corrupt = 0.02;
 	return l;
