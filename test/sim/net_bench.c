@@ -291,6 +291,9 @@ static void parse(struct net_run *r, int argc, char **argv)
 	}
 	if (config[0])
 		r->scenario.conf.config = config;
+	/* A flow of TCP has ports of its own, so a trunk is the one link that the flows share. */
+	if ((r->scenario.beside || r->scenario.instead) && !r->scenario.conf.trunks)
+		r->scenario.conf.trunks = 1;
 	if (!r->seeds || r->seeds > NET_SEEDS)
 		usage();
 }
