@@ -263,10 +263,25 @@ static uint64_t arrival(const struct sim_link *l, struct sim_link_state *s, uint
 	}
 	if (l->jitter_ns)
 		when += sim_below(&s->rng, l->jitter_ns);
+	if (l->turn_ns) {
+		if (s->turn_at < when)
+			s->turn_at = when + sim_below(&s->rng, l->turn_ns);
+		when = s->turn_at;
+	}
 	if (when < *last)
 		when = *last;
 	*last = when;
 	return when;
+}
+
+static bool flow_polices(const struct sim_link *l, struct sim_link_state *s, unsigned int flow,
+			 uint32_t len, uint64_t now)
+{
+	uint64_t burst = l->flow_burst ? l->flow_burst : SIM_LINK_BURST;
+
+	return l->flow_police &&
+	       exceeds(&s->flow[flow].police_at, now, byte_time(len, l->flow_police),
+		       byte_time(burst, l->flow_police));
 }
 
 static unsigned int pass(const struct sim_link *l, struct sim_link_state *s,
@@ -277,11 +292,19 @@ static unsigned int pass(const struct sim_link *l, struct sim_link_state *s,
 
 	*c = (struct sim_link_copy){.len = f->len};
 	corrupt(l, s, c);
-	if (!l->flow_rate) {
+	if (!l->flow_rate && !l->flow_police) {
 		c->when = arrival(l, s, sent, &s->last);
 		return 1;
 	}
 	flow = sim_link_flow_hash(f->data, f->hdr_len) % SIM_LINK_FLOWS;
+	if (flow_polices(l, s, flow, f->len, sent)) {
+		s->stats.flow_drops++;
+		return 0;
+	}
+	if (!l->flow_rate) {
+		c->when = arrival(l, s, sent, &s->flow[flow].last);
+		return 1;
+	}
 	start = s->flow[flow].free_at > sent ? s->flow[flow].free_at : sent;
 	if (start - sent > byte_time(queue, l->flow_rate)) {
 		s->stats.flow_drops++;
@@ -349,6 +372,7 @@ static const struct item items[] = {
 	{"rate", {AT(RATE, rate), AT(SIZE, rate_burst)}},
 	{"delay", {AT(TIME, delay_ns)}},
 	{"jitter", {AT(TIME, jitter_ns)}},
+	{"turn", {AT(TIME, turn_ns)}},
 	{"queue", {AT(SIZE, queue_bytes)}},
 	{"ecn", {AT(SIZE, ecn_bytes)}},
 	{"loss", {AT(SHARE, loss)}},
@@ -361,6 +385,7 @@ static const struct item items[] = {
 	{"police", {AT(RATE, police_rate), AT(SIZE, police_burst)}},
 	{"pps", {AT(FRAMES, police_pps), AT(FRAMES, police_pps_burst)}},
 	{"flow", {AT(RATE, flow_rate), AT(SIZE, flow_queue)}},
+	{"flow-police", {AT(RATE, flow_police), AT(SIZE, flow_burst)}},
 	{"blackout", {AT(FLAG, blackhole)}},
 };
 
@@ -369,6 +394,8 @@ static const struct item items[] = {
 const char sim_link_help[] =
 	"  rate=10G[:BURST]        bit/s, and bytes that may pass at once after a pause\n"
 	"  delay=50us jitter=20us  one way; jitter is added, uniform, and keeps the order\n"
+	"  turn=2ms                a frame waits for up to this time, as for a vCPU, and those\n"
+	"                          that follow it leave at the same time\n"
 	"  queue=150k              bytes that may wait for the rate; beyond: tail drop\n"
 	"  ecn=60k                 mark ECN-capable packets when more bytes wait\n"
 	"  loss=1%                 of all frames, each by itself\n"
@@ -380,6 +407,7 @@ const char sim_link_help[] =
 	"  police=1G[:BURST]       bit/s, dropped at once beyond; bytes of burst (65536)\n"
 	"  pps=1M[:BURST]          frames a second, the same; frames of burst (64)\n"
 	"  flow=5G[:QUEUE]         bit/s of each flow, and bytes of its own queue (65536)\n"
+	"  flow-police=5G[:BURST]  bit/s of each flow, dropped at once beyond\n"
 	"  blackout=yes            nothing gets through; =no ends it\n"
 	"  clear                   a perfect link, before what follows\n"
 	"Shares are 1% or 0.01; times take ns, us, ms, s; other numbers k, M, G (thousands).\n";

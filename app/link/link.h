@@ -134,7 +134,8 @@ struct sim_link {
 	uint64_t rate;       /**< each frame also uses it for SIM_LINK_EXTRA bytes */
 	uint64_t rate_burst; /**< bytes that may pass at once after a pause */
 	uint64_t delay_ns;
-	uint64_t jitter_ns;   /**< added to the delay: uniform in [0, jitter_ns); keeps the order */
+	uint64_t jitter_ns; /**< added to the delay: uniform in [0, jitter_ns); keeps the order */
+	uint64_t turn_ns;   /**< a frame waits less than this, and those behind it leave with it */
 	uint64_t queue_bytes; /**< needs `rate`; a frame that makes the backlog larger is dropped */
 	uint64_t ecn_bytes;   /**< needs `rate`; a larger backlog marks ECN-capable frames */
 	double loss;
@@ -154,6 +155,8 @@ struct sim_link {
 	uint64_t police_pps_burst; /**< frames; 0 = SIM_LINK_PPS_BURST */
 	uint64_t flow_rate;        /**< limit of each flow (5-tuple), with a queue of its own */
 	uint64_t flow_queue;       /**< 0 = SIM_LINK_BURST */
+	uint64_t flow_police;      /**< limit of each flow; excess is dropped and not queued */
+	uint64_t flow_burst;       /**< 0 = SIM_LINK_BURST */
 };
 
 #define SIM_LINK_BURST 65536
@@ -177,11 +180,12 @@ struct sim_link_state {
 	struct sim_rng rng;
 	uint64_t free_at; /**< ns until which the direction is busy */
 	uint64_t last;    /**< ns of the last arrival in order, which jitter must not overtake */
+	uint64_t turn_at; /**< ns of the end of the last wait by turn_ns */
 	uint64_t police_at, police_pps_at;
 	uint64_t max_queue; /**< largest backlog, bytes */
 	bool bad;           /**< a burst of loss goes on */
 	struct {
-		uint64_t free_at, last;
+		uint64_t free_at, last, police_at;
 	} flow[SIM_LINK_FLOWS];
 	struct sim_link_stats stats;
 };

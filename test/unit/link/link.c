@@ -196,6 +196,26 @@ static void jitter_keeps_order_and_reordering_does_not(void **state)
 	near(late, 10000, 0.1);
 }
 
+static void frames_of_a_turn_leave_together(void **state)
+{
+	struct sim_link l = {.delay_ns = MS, .turn_ns = 200 * US};
+	struct sim_link_state s = fresh();
+	struct sim_link_copy copy[2];
+	unsigned int turns = 0;
+	uint64_t last = 0;
+
+	(void)state;
+	for (uint64_t now = SECOND; now < SECOND + 10 * MS; now += US) {
+		assert_int_equal(sim_link_deliver(&l, &s, &frame, now, copy), 1);
+		assert_true(copy[0].when >= last && copy[0].when >= now + MS);
+		assert_true(copy[0].when < now + MS + 200 * US);
+		turns += copy[0].when != last;
+		last = copy[0].when;
+	}
+	/* A turn takes 100 us on average. */
+	assert_in_range(turns, 70, 140);
+}
+
 static void flips_are_in_the_frame(void **state)
 {
 	struct sim_link l = {.corrupt = 1};
@@ -410,6 +430,28 @@ static void a_flow_has_its_cap_and_others_have_theirs(void **state)
 	assert_int_equal(copy[0].when, SECOND + (LEN + SIM_LINK_EXTRA) * 8);
 }
 
+static void a_policer_of_flows_drops_without_delay(void **state)
+{
+	struct sim_link l = {.flow_police = GBIT, .flow_burst = 10 * LEN};
+	struct sim_link_state s = fresh();
+	struct sim_link_copy copy[2];
+	uint8_t a[128], b[128];
+	struct sim_link_frame fa = {a, 60, LEN}, fb = {b, 60, LEN};
+	unsigned int out = 0;
+
+	(void)state;
+	udp_frame(a, false, false, 5000, 0);
+	udp_frame(b, false, false, 5001, 0);
+	for (unsigned int i = 0; i < 100; i++)
+		out += sim_link_deliver(&l, &s, &fa, SECOND, copy);
+	assert_int_equal(out, 10);
+	assert_int_equal(s.stats.flow_drops, 90);
+	assert_int_equal(sim_link_deliver(&l, &s, &fb, SECOND, copy), 1);
+	assert_int_equal(copy[0].when, SECOND);
+	assert_int_equal(sim_link_deliver(&l, &s, &fa, SECOND + 8 * US, copy), 1);
+	assert_int_equal(copy[0].when, SECOND + 8 * US);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +462,7 @@ int main(void)
 		cmocka_unit_test(faults_have_their_shares),
 		cmocka_unit_test(bursts_have_share_and_length),
 		cmocka_unit_test(jitter_keeps_order_and_reordering_does_not),
+		cmocka_unit_test(frames_of_a_turn_leave_together),
 		cmocka_unit_test(flips_are_in_the_frame),
 		cmocka_unit_test(a_blackout_ends),
 		cmocka_unit_test(a_seed_gives_the_same_and_another_another),
@@ -428,6 +471,7 @@ int main(void)
 		cmocka_unit_test(a_flow_is_its_five_tuple),
 		cmocka_unit_test(marks_are_for_capable_packets_only),
 		cmocka_unit_test(a_flow_has_its_cap_and_others_have_theirs),
+		cmocka_unit_test(a_policer_of_flows_drops_without_delay),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);

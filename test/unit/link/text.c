@@ -30,7 +30,8 @@ static void every_item_is_read(void **state)
 	struct sim_link l = parsed("rate=10G:64k,delay=50us,jitter=1.5ms,queue=150k,ecn=60000,"
 				   "loss=1%,bursts=0.02:30:50%,dup=0.03,reorder=5%:200us,"
 				   "corrupt=0.1%,truncate=4%,mtu=1500,police=1G:1M,pps=1M:128,"
-				   "flow=5G:100k,blackout=yes");
+				   "flow=5G:100k,turn=2ms,flow-police=2G:50k,"
+				   "blackout=yes");
 
 	(void)state;
 	assert_int_equal(l.rate, 10000000000);
@@ -50,6 +51,9 @@ static void every_item_is_read(void **state)
 	assert_int_equal(l.police_pps_burst, 128);
 	assert_int_equal(l.flow_rate, 5000000000);
 	assert_int_equal(l.flow_queue, 100000);
+	assert_int_equal(l.turn_ns, 2000000);
+	assert_int_equal(l.flow_police, 2000000000);
+	assert_int_equal(l.flow_burst, 50000);
 	assert_true(l.blackhole);
 }
 
@@ -87,8 +91,9 @@ static void refused(const char *text, const char *sentence)
 static void mistakes_have_a_sentence(void **state)
 {
 	(void)state;
-	refused("los=1%", "'los' is none of rate delay jitter queue ecn loss bursts dup reorder "
-			  "corrupt truncate mtu police pps flow blackout clear");
+	refused("los=1%", "'los' is none of rate delay jitter turn queue ecn loss bursts dup "
+			  "reorder corrupt truncate mtu police pps flow flow-police blackout "
+			  "clear");
 	refused("dup=1%,loss", "loss needs a value: loss=...");
 	refused("loss=2", "loss takes a share of frames from 0 to 1, or in %, not '2'");
 	refused("loss=101%", "loss takes a share of frames from 0 to 1, or in %, not '101%'");
