@@ -96,8 +96,9 @@ struct shm_inbox;
 struct shm_receipt;
 
 struct shm_comp {
-	uint32_t position; /* due when the peer has taken all lines before it */
+	STAILQ_ENTRY(shm_comp) next;
 	struct weft_lane_comp *comp;
+	uint32_t position; /* due when the peer has taken all lines before it */
 };
 
 struct shm_ep {
@@ -110,12 +111,13 @@ struct shm_ep {
 	bool fences;      /* a send must fence before it checks whether the peer sleeps */
 	bool peer_fences; /* the peer's arm() has no membarrier() */
 	bool starved;     /* a send was refused with -EAGAIN after the last disarm() */
-	uint16_t first_comp, num_comps;
+	uint16_t num_comps;
 	int status;     /* error of the attempt to connect, or 0; SHM_DEAD: the error of sends */
 	pid_t pid;      /* the peer's process; 0 = unknown: it is in another PID namespace */
 	uint64_t since; /* ns: begin of the connect timeout; 0 = the next progress() sets it */
 	struct shm_segment *segment;
 	const struct shm_reg_table *regs; /* the peer's table; NULL = none */
+	STAILQ_HEAD(, shm_comp) comps;    /* by position */
 	STAILQ_HEAD(, shm_native) natives;
 	unsigned int num_natives;
 	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
@@ -126,7 +128,6 @@ struct shm_ep {
 	LIST_ENTRY(shm_ep) waiting;  /* in iface->waiting, while num_comps > 0 */
 	uint32_t slot;               /* SHM_UP: index in iface->table */
 	char text[SHM_TEXT_MAX];     /* why the attempt to connect has failed */
-	struct shm_comp comps[SHM_COMPS];
 };
 TAILQ_HEAD(shm_list, shm_ep);
 
@@ -170,7 +171,7 @@ struct shm_iface {
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
-	struct weft_mpool natives;
+	struct weft_mpool comps, natives;
 	int reg_fd;    /* our table of registrations; -1 = none, peers cannot read our memory */
 	uint64_t word; /* random number; a peer reads it to test whether it can read our memory */
 	uint32_t num_eps, num_half, num_making, num_kept;

@@ -43,6 +43,7 @@ static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t
 	lane_ep->since = now_ns;
 	lane_ep->sock = (struct shm_fd){.fd = -1, .lane_ep = lane_ep};
 	lane_ep->process = (struct shm_fd){.fd = -1, .lane_ep = lane_ep, .is_process = true};
+	STAILQ_INIT(&lane_ep->comps);
 	STAILQ_INIT(&lane_ep->natives);
 	TAILQ_INSERT_TAIL(&s->making, lane_ep, entry);
 	s->num_eps++;

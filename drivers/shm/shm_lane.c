@@ -121,6 +121,7 @@ static void iface_free(struct shm_iface *s)
 	if (s->epoll >= 0)
 		close(s->epoll);
 	weft_mpool_fini(&s->bufs);
+	weft_mpool_fini(&s->comps);
 	weft_mpool_fini(&s->natives);
 	if (s->reg_fd >= 0)
 		shm_reg_close();
@@ -259,6 +260,7 @@ static void iface_init(struct shm_iface *s, const struct weft_lane_open *params)
 	TAILQ_INIT(&s->dead);
 	LIST_INIT(&s->waiting);
 	weft_mpool_init(&s->bufs, SHM_CHUNK_SIZE, 4, SHM_BUFS);
+	weft_mpool_init(&s->comps, sizeof(struct shm_comp), 8, 0);
 	shm_wait_init(s);
 	shm_native_init(s);
 }

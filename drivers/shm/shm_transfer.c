@@ -435,22 +435,31 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/* The caller has checked that a place is free. */
-static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
+static struct shm_comp *comp_new(struct shm_ep *lane_ep)
+{
+	if (lane_ep->num_comps == SHM_COMPS)
+		return NULL;
+	return weft_mpool_get(&shm_iface(lane_ep->base.iface)->comps);
+}
+
+static void wait_for_head(struct shm_ep *lane_ep, struct shm_comp *place,
+			  struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
-	unsigned int i = (lane_ep->first_comp + lane_ep->num_comps) % SHM_COMPS;
 
-	lane_ep->comps[i] = (struct shm_comp){.position = lane_ep->tx.tail, .comp = comp};
+	*place = (struct shm_comp){.position = lane_ep->tx.tail, .comp = comp};
+	STAILQ_INSERT_TAIL(&lane_ep->comps, place, next);
 	if (lane_ep->num_comps++ == 0)
 		LIST_INSERT_HEAD(&s->waiting, lane_ep, waiting);
 }
 
 static struct weft_lane_comp *next_comp(struct shm_ep *lane_ep)
 {
-	struct weft_lane_comp *comp = lane_ep->comps[lane_ep->first_comp].comp;
+	struct shm_comp *place = STAILQ_FIRST(&lane_ep->comps);
+	struct weft_lane_comp *comp = place->comp;
 
-	lane_ep->first_comp = (uint16_t)((lane_ep->first_comp + 1) % SHM_COMPS);
+	STAILQ_REMOVE_HEAD(&lane_ep->comps, next);
+	weft_mpool_put(&shm_iface(lane_ep->base.iface)->comps, place);
 	if (--lane_ep->num_comps == 0)
 		LIST_REMOVE(lane_ep, waiting);
 	return comp;
@@ -464,7 +473,7 @@ unsigned int shm_complete(struct shm_ep *lane_ep)
 	if (lane_ep->num_comps > 0)
 		shm_tx_look(&lane_ep->tx);
 	while (lane_ep->num_comps > 0 &&
-	       (int32_t)(lane_ep->tx.head - lane_ep->comps[lane_ep->first_comp].position) >= 0) {
+	       (int32_t)(lane_ep->tx.head - STAILQ_FIRST(&lane_ep->comps)->position) >= 0) {
 		comp = next_comp(lane_ep);
 		comp->done(comp, 0);
 		n++;
@@ -492,6 +501,7 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		 struct weft_lane_comp *comp)
 {
 	struct shm_ep *lane_ep = shm_ep(base);
+	struct shm_comp *place;
 	size_t n = hdr_len;
 	uint64_t *line;
 	unsigned int i;
@@ -505,8 +515,9 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		return -EMSGSIZE;
 	if (n == 0)
 		return -EINVAL;
-	line = lane_ep->num_comps < SHM_COMPS ? reserve_chunk(lane_ep, &chunk) : NULL;
-	if (!line)
+	line = reserve_chunk(lane_ep, &chunk);
+	place = line ? comp_new(lane_ep) : NULL;
+	if (!place)
 		return send_refused(lane_ep);
 	to = (char *)lane_ep->tx.dir->chunks[chunk];
 	if (hdr_len > 0)
@@ -515,13 +526,14 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		if (iov[i].iov_len > 0)
 			memcpy(to, iov[i].iov_base, iov[i].iov_len);
 	send_chunk(lane_ep, line, chunk, n, am_id);
-	wait_for_head(lane_ep, comp);
+	wait_for_head(lane_ep, place, comp);
 	return 0;
 }
 
 int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 {
 	struct shm_ep *lane_ep = shm_ep(base);
+	struct shm_comp *place;
 
 	if (lane_ep->state == SHM_DEAD)
 		return send_refused(lane_ep);
@@ -530,8 +542,9 @@ int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 	shm_tx_look(&lane_ep->tx);
 	if (lane_ep->tx.head == lane_ep->tx.tail)
 		return WEFT_LANE_IDLE;
-	if (lane_ep->num_comps == SHM_COMPS)
+	place = comp_new(lane_ep);
+	if (!place)
 		return send_refused(lane_ep);
-	wait_for_head(lane_ep, comp);
+	wait_for_head(lane_ep, place, comp);
 	return 0;
 }
