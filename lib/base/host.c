@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -334,6 +335,17 @@ double weft_bcopy_bw_measure(const struct weft_platform *platform)
 	return bw > WEFT_BCOPY_BW_LEAST ? bw : WEFT_BCOPY_BW_LEAST;
 }
 
+/*
+ * Each process measures, and endpoints have the rate of the slower end. Without rounding nearly
+ * every peer of a large job would need a configuration of 32 KiB of its own.
+ */
+#define COPY_STEPS 4 /* rates of an octave */
+
+static double round_rate(double bw)
+{
+	return exp2(round(log2(bw) * COPY_STEPS) / COPY_STEPS);
+}
+
 double weft_bcopy_bw(const struct weft_platform *platform)
 {
 	double bw;
@@ -343,7 +355,7 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&copy_bw_lock);
 	if (!(copy_bw > 0))
-		copy_bw = weft_bcopy_bw_measure(platform);
+		copy_bw = round_rate(weft_bcopy_bw_measure(platform));
 	bw = copy_bw;
 	pthread_mutex_unlock(&copy_bw_lock);
 	return bw;

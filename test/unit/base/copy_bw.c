@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How fast a CPU copies, as clocks show it that are disturbed. */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,6 +65,15 @@ static void test_clock_that_stands_still(void **state)
 	assert_true(measured((struct clock){.now = 5}) == WEFT_BCOPY_BW_DEFAULT);
 }
 
+/* Processes of one host that measure about the same rate have the same one: 4 in an octave. */
+static void test_rate_is_rounded(void **state)
+{
+	double steps = log2(weft_bcopy_bw(&weft_platform_host)) * 4;
+
+	(void)state;
+	assert_true(fabs(steps - round(steps)) < 1e-6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -71,6 +81,7 @@ int main(void)
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_disturbed_all_the_time),
 		cmocka_unit_test(test_clock_that_stands_still),
+		cmocka_unit_test(test_rate_is_rounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
