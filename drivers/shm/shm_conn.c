@@ -269,6 +269,7 @@ static int try_connect(struct shm_iface *s, struct shm_ep *lane_ep)
 	if (fd < 0) {
 		snprintf(lane_ep->text, sizeof(lane_ep->text), "%s",
 			 fd == -ECONNREFUSED ? "there is no such process any more on this host"
+			 : fd == -EMFILE     ? "no descriptor is left: raise the limit (ulimit -n)"
 					     : strerror(-fd));
 		return fd;
 	}

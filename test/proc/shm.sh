@@ -59,6 +59,17 @@ killed_server() {
 	[ $rc = 0 ]
 }
 
+# without_descriptors: the server accepts no connection any more, and the next lane is used.
+without_descriptors() {
+	WEFT_LANES="shm;udp" serve || return 1
+	prlimit --pid "$server_pid" --nofile=3: || return 1
+	WEFT_LANES="shm;udp" WEFT_LOG_LEVEL=info ask 5 || return 1
+	kill -TERM $server_pid
+	wait $server_pid
+	server_pid=
+	grep -q "lane 0 is up: udp:" "$dir/client.err"
+}
+
 # perf_whole: with no word for the EAL.
 perf_whole() {
 	local rc=0
@@ -119,6 +130,11 @@ if unshare --user --net true 2>/dev/null; then
 	check "two containers of one user and network namespace" containers
 else
 	skip "two containers of one user and network namespace" "no user namespaces"
+fi
+if WEFT_LANES="shm;udp" "$info" -d 2>/dev/null | grep -q "^ *udp:"; then
+	check "a process without descriptors is reached by the next lane" without_descriptors
+else
+	skip "a process without descriptors is reached by the next lane" "no lane over UDP"
 fi
 check "chosen before a port, and alone" chosen_first
 lanes="dpdk:0,mtu=9000"
