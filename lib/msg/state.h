@@ -316,7 +316,9 @@ struct weft_msg_ep {
 	uint64_t rx_window_advertised;
 	/* bytes of stored messages whose credit was freed before a match: weft_credit_spill() */
 	uint64_t rx_spilled;
-	bool rx_shrunk; /* the window has shrunk: CREDIT messages contain its size */
+	bool replaying;
+	uint8_t replay_lane; /* while replaying: the lane that sends these messages */
+	bool rx_shrunk;      /* the window has shrunk: CREDIT messages contain its size */
 	/*
 	 * the endpoint had the most ranges at WEFT_RX_RANGES_LIMIT: it fails at the end of
 	 * progress, and its ranges no longer count in those of the worker
@@ -345,8 +347,6 @@ struct weft_msg_ep {
 	STAILQ_HEAD(, weft_flush) flushes;
 	/* Messages that a dead lane has returned, and those that wait behind (msg/replay.c). */
 	STAILQ_HEAD(, weft_replay) replay, replay_later;
-	bool replaying;
-	uint8_t replay_lane; /* while replaying: the lane that sends these messages */
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
 	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
