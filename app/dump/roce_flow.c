@@ -95,38 +95,79 @@ static uint32_t packets_of(uint32_t bytes, uint32_t mtu)
 	return bytes ? (bytes - 1) / mtu + 1 : 1;
 }
 
+static uint32_t mtu_of(struct roce *r, const struct roce_flow *f)
+{
+	const struct roce_flow *g = other_of(r, f);
+
+	return f->mtu || !g ? f->mtu : g->mtu;
+}
+
 /* PSNs that a request takes. @param slack  it may take this many more */
 static uint32_t span_of(struct roce *r, const struct roce_flow *f, const struct rocev2_packet *p,
 			uint32_t *slack)
 {
-	const struct roce_flow *g = other_of(r, f);
-	uint32_t mtu = f->mtu, least;
+	uint32_t mtu = mtu_of(r, f), least;
 
 	*slack = 0;
 	if (p->opcode != READ_REQUEST || !(p->has & ROCEV2_RETH))
 		return 1;
-	if (!mtu && g)
-		mtu = g->mtu;
 	least = packets_of(p->length, mtu ? mtu : MTU_MOST);
 	*slack = mtu ? 0 : packets_of(p->length, MTU_LEAST) - least;
 	return least;
+}
+
+/* The last read was captured before a packet that shows the path MTU: correct its PSNs. */
+static void settle(struct roce *r, struct roce_flow *f)
+{
+	uint32_t mtu = mtu_of(r, f), more;
+
+	if (!f->slack || !mtu)
+		return;
+	more = packets_of(f->read_length, mtu) - packets_of(f->read_length, MTU_MOST);
+	if (f->expected == f->next)
+		f->expected = (f->expected + more) & ROCEV2_PSN_MASK;
+	f->next = (f->next + more) & ROCEV2_PSN_MASK;
+	f->slack = 0;
+}
+
+/* The first request was lost before it came here, so its receiver has refused all others. */
+static void begins_before(struct roce_flow *f, uint32_t psn)
+{
+	f->naks_due = f->expected != psn;
+	f->begin = f->expected = f->nak_first = f->nak_last = psn;
+}
+
+/* Its receiver gets what was captured. It refuses packets behind a gap, the first one by a NAK. */
+static void arrives(struct roce_flow *f, uint32_t psn, uint32_t span, bool in_order)
+{
+	uint32_t by = ahead(psn, f->expected);
+
+	if (by >= HALF) {
+		f->arrived++;
+	} else if (by == 0 || (in_order && by <= f->slack)) {
+		f->expected = (psn + span) & ROCEV2_PSN_MASK;
+		f->refused = false;
+	} else if (!f->refused) {
+		if (!f->naks_due)
+			f->nak_first = f->expected;
+		f->nak_last = f->expected;
+		f->refused = f->naks_due = true;
+	}
 }
 
 static void request(struct roce *r, struct roce_flow *f, const struct rocev2_packet *p,
 		    uint64_t time)
 {
 	uint32_t slack, span = span_of(r, f, p, &slack), by;
-	bool in_order = f->expected == f->next;
 
+	settle(r, f);
 	f->requests++;
 	if (!f->has_psn)
 		f->begin = f->next = f->expected = p->psn;
 	f->has_psn = true;
-	by = ahead(p->psn, f->expected);
-	if (by >= HALF)
-		f->arrived++;
-	else if (by == 0 || (in_order && by <= f->slack))
-		f->expected = (p->psn + span) & ROCEV2_PSN_MASK;
+	if (f->requests < WINDOW && ahead(p->psn, f->begin) >= HALF)
+		begins_before(f, p->psn);
+	arrives(f, p->psn, span, f->expected == f->next);
 	by = ahead(p->psn, f->next);
 	if (by >= HALF) {
 		f->again++;
@@ -140,6 +181,7 @@ static void request(struct roce *r, struct roce_flow *f, const struct rocev2_pac
 	}
 	f->next = (p->psn + span) & ROCEV2_PSN_MASK;
 	f->slack = slack;
+	f->read_length = p->length;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -190,15 +232,34 @@ static void search(struct roce *r, struct roce_flow *f, uint32_t psn)
 	r->flow[found].other = index;
 }
 
+/*
+ * Does a gap in this capture explain the NAK? A responder is later than the capture. So the missing
+ * packet may have arrived before its NAK was captured, and is not missing now.
+ */
+static bool nak_was_due(struct roce_flow *f, uint32_t psn)
+{
+	if (!f->naks_due || ahead(psn, f->nak_first) > ahead(f->nak_last, f->nak_first))
+		return false;
+	f->naks_due = psn != f->nak_last;
+	f->nak_first = (psn + 1) & ROCEV2_PSN_MASK;
+	return true;
+}
+
 /* What its receiver accepts next, by this answer. */
 static void expect(struct roce_flow *f, const struct rocev2_packet *p, enum rocev2_answer answer)
 {
 	uint32_t next = (p->psn + 1) & ROCEV2_PSN_MASK;
 
-	if (answer == ROCEV2_RNR || answer == ROCEV2_NAK_SEQUENCE)
+	if (answer == ROCEV2_RNR || (answer == ROCEV2_NAK_SEQUENCE && !nak_was_due(f, p->psn))) {
 		f->expected = p->psn;
-	else if (answer == ROCEV2_ACK && ahead(next, f->expected) < HALF)
+		f->refused = answer == ROCEV2_NAK_SEQUENCE;
+	} else if (answer == ROCEV2_ACK && ahead(next, f->expected) < HALF) {
+		f->refused = f->refused && next == f->expected;
 		f->expected = next;
+	}
+	/* Answers are in order. */
+	if (answer == ROCEV2_ACK && ahead(p->psn, f->nak_last) < HALF)
+		f->naks_due = false;
 }
 
 static void read_answer(struct roce_flow *f, const struct rocev2_packet *p, uint64_t time)

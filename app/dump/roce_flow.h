@@ -8,6 +8,10 @@
  *
  * PSNs count modulo 2^24. Those of requests rise by one with each packet, and by the packets of its
  * answer with a read. So a lower PSN was sent again, and a higher one follows a gap.
+ *
+ * "Arrived" are requests below the PSN that the receiver expects. It is computed from the requests
+ * in the capture, and from NAKs that no gap in the capture explains: those packets were lost behind
+ * it. A requester that does not wait for a NAK repeats such packets first, and they count wrongly.
  */
 #ifndef DUMP_ROCE_FLOW_H
 #define DUMP_ROCE_FLOW_H
@@ -48,9 +52,13 @@ struct roce_flow {
 	/* PSNs of requests. */
 	bool has_psn;
 	uint32_t begin, next;
-	uint32_t slack;    /**< packets by which the answer to the last read may be longer */
-	uint32_t expected; /**< PSN that its receiver accepts next */
-	uint32_t mtu;      /**< path MTU; 0 = not known */
+	uint32_t slack;       /**< packets by which the answer to the last read may be longer */
+	uint32_t read_length; /**< bytes of that read */
+	uint32_t expected;    /**< PSN that its receiver accepts next */
+	bool refused;         /**< a packet behind a gap was refused, and none was accepted since */
+	bool naks_due;        /**< NAKs of gaps in this capture have not come */
+	uint32_t nak_first, nak_last; /**< their PSNs */
+	uint32_t mtu;                 /**< path MTU; 0 = not known */
 	/* Answers to reads. */
 	bool has_read;
 	uint32_t read_next;
