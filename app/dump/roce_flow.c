@@ -331,6 +331,53 @@ static void message(struct roce_flow *f, const struct rocev2_packet *p)
 		wireup(f, &msg);
 }
 
+/*
+ * Do two directions begin with one PSN?
+ * @return 1; 0: not known; -1: they do not, or have other addresses
+ */
+static int begin_alike(const struct roce_flow *a, const struct roce_flow *b)
+{
+	if (!a || !b)
+		return 0;
+	if (!dump_address_same(&a->src, &b->src) || !dump_address_same(&a->dst, &b->dst))
+		return -1;
+	if (!a->has_psn || !b->has_psn)
+		return 0;
+	return a->begin == b->begin ? 1 : -1;
+}
+
+/* Are both connections of one lane? @p a and @p c are of one direction. The others may be NULL */
+static bool of_one_lane(const struct roce_flow *a, const struct roce_flow *b,
+			const struct roce_flow *c, const struct roce_flow *d)
+{
+	int there = begin_alike(a, c), back = begin_alike(b, d);
+
+	return there >= 0 && back >= 0 && there + back > 0;
+}
+
+/*
+ * The flow that names the lane of @p f: it, its other direction, or a flow of another queue pair of
+ * the lane. The wire-up uses the first one only, and all begin with one PSN, which is random.
+ * @param[out] back  that flow has the opposite direction. @return NULL: none
+ */
+static const struct roce_flow *named(const struct roce *r, const struct roce_flow *f, bool *back)
+{
+	const struct roce_flow *g = f->other == ROCE_NONE ? NULL : &r->flow[f->other], *n, *m;
+
+	*back = !f->named;
+	if (f->named || (g && g->named))
+		return f->named ? f : g;
+	for (n = r->flow; n < r->flow + r->num; n++) {
+		if (!n->named)
+			continue;
+		m = n->other == ROCE_NONE ? NULL : &r->flow[n->other];
+		*back = !of_one_lane(f, g, n, m);
+		if (!*back || of_one_lane(f, g, m, n))
+			return n;
+	}
+	return NULL;
+}
+
 /* ---- packets -------------------------------------------------------------------------------- */
 
 #define ECN_CE 3u
@@ -510,20 +557,20 @@ static void qp_text(struct text *t, const struct dump_address *a, const struct r
 void roce_fault_text(const struct roce *r, unsigned int flow, const char *place, uint64_t begin,
 		     char *buf, size_t size)
 {
-	const struct roce_flow *f = &r->flow[flow], *n = f,
+	const struct roce_flow *f = &r->flow[flow], *n,
 			       *g = f->other == ROCE_NONE ? NULL : &r->flow[f->other];
 	uint64_t since = !g || !g->fault || (f->fault && f->fault < g->fault) ? f->fault : g->fault;
 	struct text t = {buf, size, 0};
+	bool back;
 
 	add(&t, "%s: RoCE ", place);
 	qp_text(&t, &f->src, g);
 	add(&t, " and ");
 	qp_text(&t, &f->dst, f);
-	if (!n->named && g)
-		n = g;
-	if (n->named)
+	n = named(r, f, &back);
+	if (n)
 		add(&t, ", lane %u of workers %016" PRIx64 " and %016" PRIx64, n->lane,
-		    n->worker[n != f], n->worker[n == f]);
+		    n->worker[back], n->worker[!back]);
 	direction_text(&t, f, g);
 	direction_text(&t, g, f);
 	add(&t, "; since %.3f s after the first frame; to do: %s",
@@ -586,6 +633,8 @@ void roce_flow_json(struct json *j, const struct roce *r, const struct roce_flow
 							  "naks_access",   "naks_operation",
 							  "naks_other"};
 	char address[DUMP_ADDRESS_LEN];
+	const struct roce_flow *n;
+	bool back;
 
 	json_text(j, "from", dump_address_text(&f->src, address));
 	if (f->other != ROCE_NONE)
@@ -608,9 +657,10 @@ void roce_flow_json(struct json *j, const struct roce *r, const struct roce_flow
 	json_number(j, "cnps", f->cnps);
 	json_number(j, "marked", f->marked);
 	json_number(j, "messages", f->messages);
-	if (!f->named)
+	n = named(r, f, &back);
+	if (!n)
 		return;
-	json_number(j, "lane", f->lane);
-	worker_json(j, "from_worker", f->worker[0]);
-	worker_json(j, "to_worker", f->worker[1]);
+	json_number(j, "lane", n->lane);
+	worker_json(j, "from_worker", n->worker[back]);
+	worker_json(j, "to_worker", n->worker[!back]);
 }

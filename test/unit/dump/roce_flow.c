@@ -404,18 +404,18 @@ static void datagrams_have_no_gaps(void **state)
 	assert_int_equal(roce_faults(roce, 0), 0);
 }
 
-static void a_message_of_weft_names_the_lane(void **state)
+/* The first message on the first queue pair of a lane, from end 1. */
+static void attaches(unsigned int connection, uint8_t lane, uint32_t psn)
 {
-	struct packet p = of(1, 0, SEND_ONLY_IMM, 5);
+	struct packet p = of(1, connection, SEND_ONLY_IMM, psn);
 	struct weft_wire_wireup w = {.type = WEFT_WIREUP_ATTACH,
 				     .major = WEFT_WIRE_MAJOR,
-				     .lane = 3,
+				     .lane = lane,
 				     .src_worker = weft_put64(0x11),
 				     .dst_worker = weft_put64(0x22)};
 	struct dump_frame frame;
 	struct dump_view view;
 
-	(void)state;
 	p.more_len = 4;
 	p.more[0] = WEFT_WIRE_WIREUP << 1;
 	p.payload = sizeof(w);
@@ -423,15 +423,108 @@ static void a_message_of_weft_names_the_lane(void **state)
 	memcpy(p.bytes + BTH_AT + 12 + 4, &w, sizeof(w));
 	dump_decode(&frame, &view);
 	roce_packet(roce, &frame, &view, now);
+}
+
+static void a_message_of_weft_names_the_lane(void **state)
+{
+	struct packet p = of(1, 0, SEND_ONLY_IMM, 6);
+
+	(void)state;
+	attaches(0, 3, 5);
 	assert_int_equal(flow(1, 0)->messages, 1);
 	sends(0, 5, 1);
 	expect_line(0, ", lane 3 of workers 0000000000000011 and 0000000000000022; from");
 	/* Another program's: the immediate data is of no message. */
-	p.more[0] = 0;
-	frame = build(&p);
-	dump_decode(&frame, &view);
-	roce_packet(roce, &frame, &view, now);
+	p.more_len = 4;
+	p.payload = sizeof(struct weft_wire_wireup);
+	take(p);
 	assert_int_equal(flow(1, 0)->messages, 1);
+}
+
+/* A request of end 2 and its answer. */
+static void sends_back(unsigned int connection, uint32_t psn)
+{
+	struct packet p = of(1, connection, ACKNOWLEDGE, psn);
+
+	take(of(2, connection, SEND_ONLY, psn));
+	p.more[0] = 0x1f;
+	p.more_len = 4;
+	take(p);
+}
+
+/* An object of JSON with the flow, to be freed. */
+static char *json_of(uint8_t from, unsigned int connection)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct json j = {.out = out};
+
+	assert_non_null(out);
+	json_begin(&j, NULL, '{');
+	roce_flow_json(&j, roce, flow(from, connection));
+	json_end(&j, '}');
+	fclose(out);
+	return text;
+}
+
+static void expect_json(uint8_t from, unsigned int connection, const char *part)
+{
+	char *text = json_of(from, connection);
+
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in '%s'", part, text);
+	free(text);
+}
+
+static void expect_no_lane(unsigned int connection)
+{
+	char *text = json_of(1, connection);
+
+	assert_null(strstr(text, "lane"));
+	assert_null(strstr(line(connection), "lane"));
+	free(text);
+}
+
+static void all_queue_pairs_of_a_lane_have_its_name(void **state)
+{
+	(void)state;
+	attaches(0, 3, 500);
+	sends_back(0, 900);
+	/* The second one: the first packet is lost before the capture. */
+	sends(1, 501, 1);
+	sends(1, 500, 2);
+	answers(1, 0x1f, 501);
+	assert_true(paired(1));
+	expect_line(1, ", lane 3 of workers 0000000000000011 and 0000000000000022; from");
+	expect_json(1, 1,
+		    "\"lane\":3,\"from_worker\":\"0x0000000000000011\",\"to_worker\":"
+		    "\"0x0000000000000022\"}");
+	expect_json(2, 1,
+		    "\"lane\":3,\"from_worker\":\"0x0000000000000022\",\"to_worker\":"
+		    "\"0x0000000000000011\"}");
+	/* The third one has requests of the other end only. */
+	sends_back(2, 900);
+	expect_json(1, 2, "\"lane\":3,\"from_worker\":\"0x0000000000000011\"");
+	expect_json(2, 2, "\"lane\":3,\"from_worker\":\"0x0000000000000022\"");
+}
+
+static void a_queue_pair_of_another_lane_does_not_get_the_name(void **state)
+{
+	struct packet p = of(1, 3, SEND_ONLY, 500);
+
+	(void)state;
+	attaches(0, 3, 500);
+	sends_back(0, 900);
+	sends(1, 600, 1); /* another PSN */
+	expect_no_lane(1);
+	sends(2, 500, 1); /* other than the lane in one direction */
+	answers(2, 0x1f, 500);
+	sends_back(2, 901);
+	expect_no_lane(2);
+	p.to = 9; /* another host */
+	take(p);
+	expect_no_lane(3);
 }
 
 static void directions_beyond_the_limit_are_counted(void **state)
@@ -513,6 +606,10 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(datagrams_have_no_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(a_message_of_weft_names_the_lane, begin, end),
+		cmocka_unit_test_setup_teardown(all_queue_pairs_of_a_lane_have_its_name, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_queue_pair_of_another_lane_does_not_get_the_name,
+						begin, end),
 		cmocka_unit_test_setup_teardown(directions_beyond_the_limit_are_counted, begin,
 						end),
 		cmocka_unit_test_setup_teardown(random_bytes_do_no_harm, begin, end),
