@@ -111,12 +111,12 @@ class Stream:
         self.client = self.start(1, [*test, '-V', '-f', '-W', '20', '-D',
                                      str(seconds)], ['10.97.0.1'])
 
-    def ended(self, process, who):
+    def ended(self, process, end):
         """Whether a process ended, and counts the end of one that failed."""
         code = process.poll()
         if code:
             self.failed += 1
-            print(f'{self.name}: the {who} ended with code {code}', flush=True)
+            print(f'{self.name}: the {end} ended with code {code}', flush=True)
         return code is not None
 
     def processes(self):
@@ -232,18 +232,18 @@ def finish(streams, limit):
     """Waits for the ends of the streams."""
     deadline = time.monotonic() + limit
     for stream in streams:
-        for who, process in (('client', stream.client), ('server', stream.server)):
-            if who == 'server' and stream.test is None:
+        for end, process in (('client', stream.client), ('server', stream.server)):
+            if end == 'server' and stream.test is None:
                 process.terminate()
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                print(f'{stream.name}: the {who} has no end')
+                print(f'{stream.name}: the {end} has no end')
                 stream.failed += 1
                 process.kill()
-            if stream.test is None and who == 'server':
+            if stream.test is None and end == 'server':
                 continue
-            stream.ended(process, who)
+            stream.ended(process, end)
 
 
 def main():
