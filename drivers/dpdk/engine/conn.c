@@ -267,8 +267,12 @@ static int table_grow(struct raw_iface *iface)
 
 int raw_table_take(struct raw_iface *iface, uint32_t *index)
 {
-	if (iface->free_num == 0 && table_grow(iface) != 0)
-		return -ENOSPC;
+	int rc = iface->free_num == 0 ? table_grow(iface) : 0;
+
+	if (rc == -ENOMEM)
+		raw_count(iface, RAW_NO_MEMORY);
+	if (rc != 0)
+		return rc;
 	*index = iface->free_ring[iface->free_first];
 	iface->free_first = (iface->free_first + 1) & (iface->refs_len - 1);
 	iface->free_num--;

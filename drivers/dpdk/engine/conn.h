@@ -670,7 +670,7 @@ struct raw_gone {
 	bool known, half;
 };
 
-/* Takes the index that was free for longest. @return 0; -ENOSPC: none is left, or no memory */
+/* Takes the index that was free for longest. @return 0; -ENOSPC: none is left; -ENOMEM */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
 /*

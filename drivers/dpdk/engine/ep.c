@@ -47,9 +47,9 @@ int raw_ep_connect_key(struct weft_lane_iface *base, const void *addr, size_t le
 	raw_addr_take(iface, addr, len, &a);
 	if (!a.raw_ethertype)
 		raw_next_hop(iface, a.ip, &hop);
-	c = raw_conn_new(iface, false);
-	if (!c)
-		return -ENOMEM;
+	err = raw_conn_new(iface, false, &c);
+	if (err != 0)
+		return err;
 	c->state = RAW_RESOLVE;
 	if (key && !raw_sealed_further(c, key, lane)) {
 		raw_conn_free(c);

@@ -522,6 +522,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 	struct raw_conn *c;
 	bool shown;
+	int rc;
 
 	if (!(v->flags & WEFT_FRAME_F_CRC32C)) {
 		raw_count(iface, RAW_DROP_BAD_CSUM);
@@ -549,9 +550,10 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	if (!c) {
 		if (!raw_half_admit(iface, v, &shown) || !seals_alike(iface, v))
 			return;
-		c = raw_conn_new(iface, true);
-		if (!c) {
-			raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
+		rc = raw_conn_new(iface, true, &c);
+		if (rc != 0) {
+			if (rc == -ENOSPC)
+				raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
 			raw_reset_send(iface, v, WEFT_RESET_BUSY);
 			return;
 		}

@@ -37,7 +37,7 @@ static void half_remove(struct raw_conn *c)
 	TAILQ_REMOVE(&iface->half.list, c, hs->half_link);
 }
 
-struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
+int raw_conn_new(struct raw_iface *iface, bool passive, struct raw_conn **conn)
 {
 	const struct weft_platform *pf = iface->platform;
 	struct raw_conn *c;
@@ -46,13 +46,17 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 		uint32_t token, seq;
 	} rnd;
 	uint32_t index;
+	int rc = pf->random(pf->arg, &rnd, sizeof(rnd));
 
-	if (pf->random(pf->arg, &rnd, sizeof(rnd)) != 0 || raw_table_take(iface, &index) != 0)
-		return NULL;
+	if (rc == 0)
+		rc = raw_table_take(iface, &index);
+	if (rc != 0)
+		return rc;
 	c = aligned_alloc(64, sizeof(*c));
 	if (!c) {
 		raw_table_give(iface, index);
-		return NULL;
+		raw_count(iface, RAW_NO_MEMORY);
+		return -ENOMEM;
 	}
 	memset(c, 0, sizeof(*c));
 	c->base.iface = &iface->base;
@@ -76,7 +80,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	if (raw_state_init(c) != 0) {
 		free(c);
 		raw_table_give(iface, index);
-		return NULL;
+		return -ENOMEM;
 	}
 	raw_timer_learn(c);
 	LIST_INIT(&c->tx.zc);
@@ -86,7 +90,8 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	iface->conn_count++;
 	iface->rest_until = 0;
 	raw_count(iface, passive ? RAW_CONN_PASSIVE : RAW_CONN_ACTIVE);
-	return c;
+	*conn = c;
+	return 0;
 }
 
 void raw_conn_tx_end(struct raw_conn *c)

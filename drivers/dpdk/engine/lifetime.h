@@ -13,8 +13,8 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* Makes a HALF_OPEN connection. @return NULL: no memory or random bytes, or RAW_CONNS_MAX exist */
-struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
+/* Makes a HALF_OPEN connection. @return 0; -ENOSPC: RAW_CONNS_MAX exist; -ENOMEM; or of random() */
+int raw_conn_new(struct raw_iface *iface, bool passive, struct raw_conn **conn);
 /* Frees a connection. The protocol layer must have no reference to it (any more). */
 void raw_conn_free(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);

@@ -35,6 +35,8 @@ void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
@@ -44,6 +46,11 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t n, size_t size)
 {
 	return no_memory ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return no_memory ? NULL : __real_realloc(p, size);
 }
 
 static struct weft_frame_hdr *lane_hdr(uint8_t *frame)
@@ -253,6 +260,38 @@ static void a_connection_is_not_begun_without_memory(void **state)
 	pair_close(&pair);
 }
 
+static int connect_again(void)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	struct weft_lane_ep *lane_ep;
+
+	B->iface->ops->get_address(B->iface, addr);
+	return A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A, &lane_ep);
+}
+
+static void a_full_table_and_a_lack_of_memory_are_two_errors(void **state)
+{
+	struct raw_iface *a;
+	uint32_t len;
+
+	(void)state;
+	pair_open(&pair, NULL, 25);
+	a = (struct raw_iface *)A->iface;
+	while (a->refs_len == 0 || a->free_num > 0)
+		assert_int_equal(connect_again(), 0);
+	no_memory = true;
+	assert_int_equal(connect_again(), -ENOMEM);
+	no_memory = false;
+	assert_int_equal(pair_counter(A, RAW_NO_MEMORY), 1);
+	len = a->refs_len;
+	a->refs_len = RAW_CONNS_MAX;
+	assert_int_equal(connect_again(), -ENOSPC);
+	a->refs_len = len;
+	assert_int_equal(pair_counter(A, RAW_NO_MEMORY), 1);
+	assert_int_equal(connect_again(), 0);
+	pair_close(&pair);
+}
+
 static uint32_t no_memory_at_hello(struct pair_end *from, uint8_t *frame, uint32_t len)
 {
 	uint8_t type = from == A ? WEFT_FRAME_HELLO : WEFT_FRAME_HELLO_ACK;
@@ -261,10 +300,9 @@ static uint32_t no_memory_at_hello(struct pair_end *from, uint8_t *frame, uint32
 	return len;
 }
 
-/* B refuses HELLO, or A has no memory for the search. */
 static bool either_ran_out(struct pair *p)
 {
-	return pair_counter(&p->end[1], RAW_DROP_HALF_OPEN_FULL) > 0 ||
+	return pair_counter(&p->end[1], RAW_NO_MEMORY) > 0 ||
 	       pair_counter(&p->end[0], RAW_NO_MEMORY) > 0;
 }
 
@@ -279,6 +317,7 @@ static void a_hello_that_finds_no_memory_is_taken_when_it_comes_again(void **sta
 		pair_begin_connect(&pair);
 		assert_true(pair_run(&pair, 100000000, either_ran_out));
 		no_memory = false;
+		assert_int_equal(pair_counter(B, RAW_DROP_HALF_OPEN_FULL), 0);
 		assert_true(pair_run(&pair, 1000000000, pair_both_up));
 		pair_close(&pair);
 	}
@@ -403,6 +442,7 @@ int main(void)
 		cmocka_unit_test(a_connection_that_is_up_has_no_handshake_state),
 		cmocka_unit_test(a_failed_or_closed_attempt_has_no_handshake_state),
 		cmocka_unit_test(a_connection_is_not_begun_without_memory),
+		cmocka_unit_test(a_full_table_and_a_lack_of_memory_are_two_errors),
 		cmocka_unit_test(a_hello_that_finds_no_memory_is_taken_when_it_comes_again),
 		cmocka_unit_test(a_path_that_narrows_while_memory_lacks_is_searched_later),
 		cmocka_unit_test(the_bitmap_of_holes_comes_with_a_loss_and_goes),
