@@ -229,15 +229,33 @@ static bool has_native(const struct weft_msg_ep *me)
 	return false;
 }
 
+static bool was_sent_over(const struct weft_rkey *rkey, const struct weft_ep *ep)
+{
+	return ep->slot == rkey->query_slot && ep->generation == rkey->query_generation;
+}
+
+/* Can a reply to the KEY_REQ still come? */
+static bool is_queried(const struct weft_rkey *rkey)
+{
+	const struct weft_ep *ep;
+
+	if (!rkey->query_sent)
+		return false;
+	ep = rkey->worker->ep_table[rkey->query_slot];
+	return ep && ep->state != WEFT_EP_FAILED && was_sent_over(rkey, ep);
+}
+
 void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey)
 {
 	struct weft_wire_key_req q = {.key = weft_put64(rkey->key)};
 
-	if (rkey->query_sent || !has_native(me))
+	if (is_queried(rkey) || !has_native(me))
 		return;
+	if (!rkey->query_sent)
+		LIST_INSERT_HEAD(&me->mw->rma->key_queries, rkey, query_link);
 	rkey->query_sent = true;
-	rkey->query_peer = me->ep->peer;
-	LIST_INSERT_HEAD(&me->mw->rma->key_queries, rkey, query_link);
+	rkey->query_slot = me->ep->slot;
+	rkey->query_generation = me->ep->generation;
 	weft_tx_ctl(me, WEFT_WIRE_KEY_REQ, &q, sizeof(q));
 }
 
@@ -327,8 +345,8 @@ void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	for (rkey = LIST_FIRST(&me->mw->rma->key_queries); rkey; rkey = next) {
 		next = LIST_NEXT(rkey, query_link);
-		/* Other peers may claim the owner's id, but have another struct weft_peer. */
-		if (rkey->key == weft_get64(rep->key) && rkey->query_peer == me->ep->peer)
+		/* Other peers may claim the owner's id, but have other endpoints. */
+		if (rkey->key == weft_get64(rep->key) && was_sent_over(rkey, me->ep))
 			take_reply(rkey, rep);
 	}
 }

@@ -150,7 +150,7 @@ struct weft_rkey {
 	/* made from a number: bounds, rights and native keys are unknown until KEY has come */
 	bool unknown;
 	bool query_sent; /* KEY_REQ was sent; while `unknown`, it is in key_queries */
-	const struct weft_peer *query_peer; /* the peer that got KEY_REQ; only compared */
+	uint32_t query_slot, query_generation; /* the endpoint over which KEY_REQ went */
 	LIST_ENTRY(weft_rkey) query_link;
 	uint8_t num_native;
 	struct {

@@ -158,6 +158,31 @@ static void native_keys_come_once(void **state)
 	down(&r);
 }
 
+static void a_new_endpoint_requests_the_key_again(void **state)
+{
+	struct mock_err ex;
+	struct weft_ep *x;
+	struct rig r;
+
+	(void)state;
+	up(&r, "mock:0,native=65536", WEFT_MEM_F_REMOTE_WRITE);
+	assert_true(weft_put(r.p.x, buf, 8, r.rkey, 0, NULL, NULL) >= 0);
+	assert_true(r.rkey->query_sent);
+	assert_true(weft_ep_close(r.p.x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL) >= 0);
+	mock_run(100, MS, r.p.a, r.p.b, NULL);
+	assert_true(r.rkey->unknown);
+	x = conn_create(r.p.a, r.p.b, &ex);
+	mock_run(100, MS, r.p.a, r.p.b, NULL);
+	r.p.x = x;
+	assert_int_equal(put(&r, 8, 0, 0), 0);
+	assert_false(r.rkey->unknown);
+	memset(buf, 3, sizeof(buf));
+	assert_int_equal(put(&r, SIZE, 0, 0), 0);
+	assert_int_equal(native_bytes(&r), SIZE);
+	assert_memory_equal(mem, buf, SIZE);
+	down(&r);
+}
+
 /* The context has more domains than a reply has room for. */
 static void a_worker_replies_with_the_keys_of_its_lanes(void **state)
 {
@@ -292,6 +317,7 @@ int main(int argc, char **argv)
 		CONN_TEST(the_owner_checks),
 		CONN_TEST(what_is_injected_may_be_overwritten),
 		CONN_TEST(native_keys_come_once),
+		CONN_TEST(a_new_endpoint_requests_the_key_again),
 		CONN_TEST(chosen_keys),
 		CONN_TEST(a_worker_replies_with_the_keys_of_its_lanes),
 		CONN_TEST(wrong_calls),
