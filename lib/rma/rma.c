@@ -46,7 +46,8 @@ static int check_call(struct weft_ep *ep, uint64_t feature, const struct weft_rk
 		rma->warned = true;
 		return -EOPNOTSUPP;
 	}
-	if (rkey->remote_id != ep->remote_id)
+	/* Another worker's lock protects the references of its keys. */
+	if (rkey->worker != ep->worker || rkey->remote_id != ep->remote_id)
 		return -EINVAL;
 	return rkey->rights & right ? 0 : -EACCES;
 }

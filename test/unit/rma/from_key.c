@@ -279,6 +279,24 @@ static void chosen_keys(void **state)
 	down(&r);
 }
 
+static void a_key_belongs_to_one_worker(void **state)
+{
+	struct weft_worker *other;
+	struct weft_ep *ep;
+	struct rig r;
+
+	(void)state;
+	up(&r, two_nics, WEFT_MEM_F_REMOTE_WRITE);
+	other = mock_worker(r.p.ctx, two_nics);
+	ep = mock_connect(other, r.p.b);
+	mock_run(100, MS, other, r.p.b, NULL);
+	assert_int_equal(weft_put(ep, buf, 8, r.rkey, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(r.rkey->refs, 1);
+	assert_int_equal(put(&r, 8, 0, 0), 0);
+	weft_worker_destroy(other);
+	down(&r);
+}
+
 static void wrong_calls(void **state)
 {
 	struct weft_rkey *k;
@@ -320,6 +338,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_new_endpoint_requests_the_key_again),
 		CONN_TEST(chosen_keys),
 		CONN_TEST(a_worker_replies_with_the_keys_of_its_lanes),
+		CONN_TEST(a_key_belongs_to_one_worker),
 		CONN_TEST(wrong_calls),
 		cmocka_unit_test(lengths_of_the_messages),
 	};
