@@ -81,23 +81,34 @@ struct round {
 	unsigned int zcopy; /* lanes that send from user memory */
 };
 
+/* @param[out] zcopy  the lane sends it from user memory @return bytes; 0 = the lane has no room */
+static size_t fragment_of(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf,
+			  bool *zcopy)
+{
+	size_t from = weft_cost_zcopy_from(m), max = weft_cost_copy_max(m, lane, hdr);
+	size_t z = weft_cost_zcopy_max(m, lane, hdr, buf);
+	bool may = z && (z >= from || !max);
+
+	if (may && z > max)
+		max = z;
+	*zcopy = may && max >= from;
+	return max;
+}
+
 static struct round round_of(const struct weft_model *m, uint32_t lanes, size_t hdr, weft_buf buf)
 {
-	size_t from = weft_cost_zcopy_from(m);
 	struct round r = {0};
+	bool zcopy;
 
 	for (uint32_t left = lanes; left; left &= left - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(left);
-		size_t max = weft_cost_copy_max(m, i, hdr), z = weft_cost_zcopy_max(m, i, hdr, buf);
-		bool zcopy = z && (z >= from || !max);
+		size_t max = fragment_of(m, i, hdr, buf, &zcopy);
 
-		if (zcopy && z > max)
-			max = z;
 		if (!max)
 			continue;
 		r.lanes |= 1u << i;
 		r.payload += max;
-		r.zcopy += zcopy && max >= from;
+		r.zcopy += zcopy;
 	}
 	return r;
 }
@@ -176,6 +187,7 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	struct moved is;
 	unsigned int single;
 	char note[64];
+	bool zcopy;
 
 	if (!r.lanes) {
 		snprintf(cv->why, sizeof(cv->why), "no lane carries a header of %zu bytes and data",
@@ -186,7 +198,7 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	one = &m->lanes[single];
 	weft_curve_lanes(cv, m, r.lanes);
 	weft_lanes_sum(m, r.lanes, &sum);
-	cv->fragment = weft_cost_copy_max(m, single, hdr);
+	cv->fragment = fragment_of(m, single, hdr, buf, &zcopy);
 	cv->round = r.payload;
 	add_cpu(cv, m, &r, &sum, one);
 	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,

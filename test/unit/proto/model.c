@@ -307,6 +307,42 @@ static void zero_copy_begins_at_a_page_on_cpus_that_copy_fast(void **state)
 	assert_int_equal(weft_cost_zcopy_from(&m), 4096);
 }
 
+static void a_fragment_from_user_memory_may_be_longer_than_a_copied_one(void **state)
+{
+	struct weft_model m = {
+		.lanes_up = 3,
+		.conf = {.protos = weft_tables.protos, .bcopy_bw = 20e9, .zcopy_thresh = 2000}};
+	struct weft_curve cv;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		m.lanes[i] = (struct weft_model_lane){
+			.bandwidth = 10e9,
+			.max_zcopy = 9016,
+			.max_zcopy_hdr = 64,
+			.max_iov = 4,
+			.features = WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY,
+			.domain = (uint32_t)i,
+			.device = (uint32_t)i,
+		};
+	for (unsigned int i = 0; i < 2; i++) {
+		m.lanes[0].max_bcopy = m.lanes[1].max_bcopy = i ? 1016 : 0;
+		weft_curve_begin(&cv, 0, SIZE_MAX);
+		cv.scale = 1;
+		assert_int_equal(weft_cost_fragments(&cv, &m, 3, 16, WEFT_BUF_CONTIG), 0);
+		weft_curve_end(&cv);
+		assert_int_equal(cv.round, 18000);
+		assert_int_equal(cv.fragment, 9000);
+		/* One lane's wire carries it, at 0.1 ns per byte. */
+		near(weft_curve_at(&cv, 9000) - weft_curve_at(&cv, 1000), 8000 * 0.15e-9);
+	}
+	m.conf.zcopy_thresh = SIZE_MAX;
+	weft_curve_begin(&cv, 0, SIZE_MAX);
+	cv.scale = 1;
+	assert_int_equal(weft_cost_fragments(&cv, &m, 3, 16, WEFT_BUF_CONTIG), 0);
+	assert_int_equal(cv.fragment, 1000);
+}
+
 static void an_operation_without_lanes_reports_what_is_missing(void **state)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
@@ -430,6 +466,7 @@ int main(void)
 		cmocka_unit_test(thresholds_set_by_hand_are_exact),
 		cmocka_unit_test(U55_a_zero_copy_threshold_set_by_hand_is_exact),
 		cmocka_unit_test(zero_copy_begins_at_a_page_on_cpus_that_copy_fast),
+		cmocka_unit_test(a_fragment_from_user_memory_may_be_longer_than_a_copied_one),
 		cmocka_unit_test(an_operation_without_lanes_reports_what_is_missing),
 		cmocka_unit_test(every_size_and_buffer_has_a_protocol),
 		cmocka_unit_test(equal_lanes_share_one_configuration),
