@@ -48,6 +48,10 @@
 /** get_zcopy() writes into any memory of the process: it need not be registered */
 #define WEFT_LANE_F_GET_ANY (1ull << 16)
 
+/* Limits of RoCE's lanes, which plans of lanes that do not exist use, too. */
+#define WEFT_LANE_ROCE_SHORT 192        /**< bytes of a short message, at most */
+#define WEFT_LANE_ROCE_SEG (8192 + 128) /**< bytes of a receive buffer, unless it is set */
+
 /*
  * Access that a registration allows in addition to reads by the lane's own sends and puts. A key
  * that is sent to a peer allows only the access that its use needs.

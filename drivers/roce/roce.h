@@ -69,7 +69,7 @@
  * Bytes of a message's place in a ring, which the message keeps until the peer has processed it. A
  * place contains a short message, or the header of a zero-copy message and the iov of its payload.
  */
-#define ROCE_PLACE 192
+#define ROCE_PLACE WEFT_LANE_ROCE_SHORT
 #define ROCE_ZCOPY_HDR 80
 #define ROCE_MAX_SGE 8
 #define ROCE_SQ_DEPTH 128

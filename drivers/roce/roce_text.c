@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lane_attr.h"
 #include "roce_text.h"
 #include "roce_wire.h"
 
@@ -145,7 +146,6 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 #define DEFAULT_RETRY 6
 #define DEFAULT_RNR_TIMER 12 /* 0.64 ms */
 #define DEFAULT_WINDOW 64
-#define DEFAULT_SEG (8192 + 128)
 
 static int set_number(const struct weft_opt *it, uint32_t min, uint32_t max, unsigned int *to)
 {
@@ -272,7 +272,7 @@ int weft_roce_opts_parse(const char *text, struct weft_roce_opts *opts, char *wh
 		.rnr_timer = DEFAULT_RNR_TIMER,
 		.qps = 1,
 		.window = DEFAULT_WINDOW,
-		.seg = DEFAULT_SEG,
+		.seg = WEFT_LANE_ROCE_SEG,
 	};
 	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_ROCE_OPTS_KNOWN,
 				opts, why, why_len);

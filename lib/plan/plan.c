@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "core/config_text.h"
+#include "lane_attr.h"
 #include "msg/msg.h"
 #include "proto/proto.h"
 
@@ -25,9 +26,6 @@
 
 /* Default of am_max, bytes. dpdk: an MTU of 1500 without headers; roce: a receive buffer. */
 #define AM_MAX_DPDK 1426
-#define AM_MAX_ROCE 8320
-/* Bytes that a verbs queue pair is assumed to send inline. */
-#define SHORT_MAX_ROCE 220
 #define OVERHEAD_DEFAULT 75e-9
 
 struct lane {
@@ -386,7 +384,7 @@ static void set_lane(struct weft_plan *plan, unsigned int i, const struct lane *
 {
 	bool get = lane->seen & (1u << KEY_GET) ? lane->get : lane->roce;
 	bool put = lane->seen & (1u << KEY_PUT) ? lane->put : lane->roce;
-	size_t am = lane->am_max ? lane->am_max : lane->roce ? AM_MAX_ROCE : AM_MAX_DPDK;
+	size_t am = lane->am_max ? lane->am_max : lane->roce ? WEFT_LANE_ROCE_SEG : AM_MAX_DPDK;
 	struct weft_plan_lane *l = &plan->lanes[i];
 
 	snprintf(l->driver, sizeof(l->driver), "%s", lane->roce ? "roce_rc" : "dpdk");
@@ -401,7 +399,7 @@ static void set_lane(struct weft_plan *plan, unsigned int i, const struct lane *
 		.recv_overhead = lane->overhead,
 		.reg_cost = lane->reg_cost,
 		.reg_growth = lane->reg_growth,
-		.max_short = lane->roce && am > SHORT_MAX_ROCE ? SHORT_MAX_ROCE : am,
+		.max_short = lane->roce && am > WEFT_LANE_ROCE_SHORT ? WEFT_LANE_ROCE_SHORT : am,
 		.max_bcopy = am,
 		.max_zcopy = am,
 		.max_zcopy_hdr = 128,

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "core/config.h"
+#include "lane_attr.h"
 #include "plan/plan.h"
 
 /* The environment's settings must not reach the tests: read once, all at their defaults. */
@@ -100,6 +101,8 @@ static void domains_devices_and_defaults(void **state)
 	assert_int_equal(m->lanes[2].domain, 2);
 	assert_false(m->lanes[0].features & WEFT_LANE_F_GET);
 	assert_true(m->lanes[1].features & WEFT_LANE_F_GET);
+	assert_int_equal(m->lanes[1].max_short, WEFT_LANE_ROCE_SHORT);
+	assert_int_equal(m->lanes[1].max_bcopy, WEFT_LANE_ROCE_SEG);
 	assert_false(m->lanes[1].features & WEFT_LANE_F_PUT);
 	assert_true(m->lanes[2].features & WEFT_LANE_F_GET);
 	weft_plan_destroy(p);
