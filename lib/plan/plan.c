@@ -24,7 +24,7 @@
 
 #define LINE_LEN 512
 
-/* Default of am_max, bytes. dpdk: an MTU of 1500 without headers; roce: a receive buffer. */
+/* Default of am_max, bytes. dpdk: an MTU of 1500 without headers. */
 #define AM_MAX_DPDK 1426
 #define OVERHEAD_DEFAULT 75e-9
 
@@ -578,7 +578,9 @@ static void plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 	memcpy(&plan->model, &me->config->model, sizeof(plan->model));
 	snprintf(plan->title, sizeof(plan->title), "lanes to worker %016llx (%.64s)",
 		 (unsigned long long)ep->remote_id, ep->remote_name);
-	plan->measured = !(me->mw->worker->ctx->conf->bcopy_bw > 0);
+	/* Both ends use the lower of their rates. */
+	plan->measured = !(me->mw->worker->ctx->conf->bcopy_bw > 0) &&
+			 !(ep->bcopy_bw > 0 && ep->bcopy_bw < (float)me->mw->conf.model.bcopy_bw);
 	for (uint32_t left = me->lanes_up; left; left &= left - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(left);
 		const struct weft_lane_iface *iface = me->lanes[i].lane_ep->iface;

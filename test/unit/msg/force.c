@@ -112,6 +112,40 @@ static void forcing_before_the_connection_is_up_lasts_and_bad_names_change_nothi
 	pair_close(&p);
 }
 
+/* The plan of a new endpoint whose copies have the rate @p bcopy_bw, 0 = this worker's. */
+static bool copies_are_measured(double bcopy_bw)
+{
+	struct weft_plan *plan;
+	struct pair p;
+	char *text;
+	size_t len;
+	FILE *f;
+	bool is;
+
+	pair_defaults(&p);
+	pair_open_unconnected(&p, 2, NULL);
+	p.ep[0].bcopy_bw = bcopy_bw;
+	pair_connect(&p);
+	assert_int_equal(weft_plan_of_ep(&p.ep[0], &plan), 0);
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	assert_int_equal(weft_plan_print(plan, f, WEFT_OP_TAG_SEND, WEFT_PLAN_TABLE), 0);
+	assert_int_equal(fclose(f), 0);
+	is = strstr(text, "(measured here)") != NULL;
+	assert_true(is || strstr(text, "or agreed with the peer)"));
+	free(text);
+	weft_plan_destroy(plan);
+	pair_close(&p);
+	return is;
+}
+
+static void the_rate_of_a_slower_peer_was_not_measured_here(void **state)
+{
+	(void)state;
+	assert_true(copies_are_measured(0));
+	assert_false(copies_are_measured(1e6));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +153,7 @@ int main(void)
 		cmocka_unit_test(what_a_forced_protocol_cannot_carry_goes_as_it_would_without),
 		cmocka_unit_test(
 			forcing_before_the_connection_is_up_lasts_and_bad_names_change_nothing),
+		cmocka_unit_test(the_rate_of_a_slower_peer_was_not_measured_here),
 	};
 
 	return cmocka_run_group_tests_name("forced protocols", tests, NULL, NULL);
