@@ -126,6 +126,10 @@ static int start_text(const struct weft_config *config)
 	if (text[0] == '\0' && need_no_port(config, &udp))
 		count = snprintf(text, sizeof(text), "%s", udp ? for_udp : small);
 	count = weft_eal_words(text, &words);
+	if (count == -ENOMEM) {
+		cli_error("no memory for the words of WEFT_EAL_ARGS");
+		return count;
+	}
 	if (count < 0) {
 		cli_error("WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", text);
 		return count;

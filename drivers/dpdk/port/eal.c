@@ -676,6 +676,8 @@ int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *not
 	if (weft_eal_is_up())
 		return pools_found(why, why_len);
 	count = weft_eal_words(args ? args : "", &words);
+	if (count == -ENOMEM)
+		return explain_error(count, why, why_len);
 	if (count < 0) {
 		snprintf(why, why_len,
 			 "WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", args);

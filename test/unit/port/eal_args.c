@@ -126,6 +126,31 @@ static void an_open_quote_in_the_variable_is_one_sentence(void **state)
 	assert_false(weft_eal_is_up());
 }
 
+static bool no_memory;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(n, size);
+}
+
+static void a_lack_of_memory_is_not_an_open_quote(void **state)
+{
+	struct weft_eal_conf conf = {0};
+	char note[64], why[256];
+	int rc;
+
+	(void)state;
+	no_memory = true;
+	rc = weft_eal_start("--vdev net", &conf, note, sizeof(note), why, sizeof(why));
+	no_memory = false;
+	assert_int_equal(rc, -ENOMEM);
+	assert_null(strstr(why, "quote"));
+	assert_non_null(strstr(why, "memory"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +161,7 @@ int main(void)
 		cmocka_unit_test(without_double_dash_all_is_the_programs),
 		cmocka_unit_test(nothing_before_double_dash_means_no_eal_words),
 		cmocka_unit_test(an_open_quote_in_the_variable_is_one_sentence),
+		cmocka_unit_test(a_lack_of_memory_is_not_an_open_quote),
 	};
 
 	return cmocka_run_group_tests_name("eal_args", tests, NULL, NULL);
