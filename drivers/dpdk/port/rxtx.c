@@ -165,36 +165,42 @@ static void turn_off(const struct weft_port *p)
 static int epoll_set_new(int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-	int set = epoll_create1(EPOLL_CLOEXEC);
+	int set = epoll_create1(EPOLL_CLOEXEC), rc;
 
 	if (set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) == 0)
 		return set;
+	rc = -errno;
 	if (set >= 0)
 		close(set);
-	return -1;
+	return rc;
 }
 
 void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes)
 {
 	struct weft_port_intr *in;
-	int fd;
+	int fd, set;
 
 	if (!p->dev->rx_intr)
 		return;
 	fd = rte_eth_dev_rx_intr_ctl_q_get_fd(p->port_id, p->queue);
-	in = fd >= 0 ? calloc(1, sizeof(*in)) : NULL;
-	if (!in) {
+	if (fd < 0) {
 		snprintf(p->dev->no_intr, sizeof(p->dev->no_intr),
 			 "%s has no descriptor for queue %u", p->dev->info.driver_name, p->queue);
 		return;
 	}
-	in->epoll = epoll_set_new(fd);
-	in->blind = BLIND_FIRST;
-	in->modes = *modes;
-	if (in->epoll < 0) {
+	in = calloc(1, sizeof(*in));
+	set = in ? epoll_set_new(fd) : -ENOMEM;
+	if (set < 0) {
+		snprintf(p->dev->no_intr, sizeof(p->dev->no_intr),
+			 "the descriptor of queue %u can't be watched: %s; raise the limits on "
+			 "open files (ulimit -n) and fs.epoll.max_user_watches",
+			 p->queue, strerror(-set));
 		free(in);
 		return;
 	}
+	in->epoll = set;
+	in->blind = BLIND_FIRST;
+	in->modes = *modes;
 	/* Some PMDs start with interrupts enabled. */
 	turn_off(p);
 	p->intr = in;

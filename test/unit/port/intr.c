@@ -401,6 +401,34 @@ static void no_interrupts(struct fake_eth_port *f, struct weft_frame_port *port)
 	assert_int_equal(receive(port, 32, 1), 1);
 }
 
+static bool no_epoll;
+
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags);
+
+int __wrap_epoll_create1(int flags)
+{
+	if (!no_epoll)
+		return __real_epoll_create1(flags);
+	errno = EMFILE;
+	return -1;
+}
+
+static void the_limit_on_files_is_the_reason(void **state)
+{
+	struct fake_eth_port *f = nic("net_ixgbe");
+	struct weft_frame_port *port;
+	char text[320];
+
+	(void)state;
+	no_epoll = true;
+	port = open_port();
+	no_epoll = false;
+	weft_port_intr_text(port, text, sizeof(text));
+	assert_non_null(strstr(text, "ulimit -n"));
+	no_interrupts(f, port);
+}
+
 static void link_events_come_first(void **state)
 {
 	struct fake_eth_port *f = nic("net_ixgbe");
@@ -574,6 +602,7 @@ int main(void)
 		T(a_frame_beside_another_waking_is_no_loss),
 		T(a_port_without_interrupts_polls_now_and_then),
 		T(what_has_ended_is_not_touched),
+		T(the_limit_on_files_is_the_reason),
 		T(link_events_come_first),
 		T(a_device_that_does_not_start_with_them_starts_without),
 		T(a_device_without_descriptor_is_polled),
