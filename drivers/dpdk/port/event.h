@@ -48,7 +48,7 @@ static inline bool weft_port_halted(struct weft_port *p)
 		if (weft_port_has_ended(p->dev))
 			return true;
 	}
-	return unlikely(!p->dev->started);
+	return unlikely(!weft_port_is_started(p->dev));
 }
 
 /**

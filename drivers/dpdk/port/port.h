@@ -155,9 +155,9 @@ struct weft_port_dev {
 	uint32_t ip; /* IPv4 address of all its workers, host order; 0 = link-local */
 	uint16_t vlan_id;
 	bool vlan;
-	bool started;
-	bool timers; /* port/event.c runs timers of its PMD */
-	bool shared; /* other processes may receive the same frames */
+	atomic_bool started; /* of a memif port the interrupt thread writes it, too */
+	bool timers;         /* port/event.c runs timers of its PMD */
+	bool shared;         /* other processes may receive the same frames */
 	bool rx_intr;
 	char no_intr[300];
 	int *xdp_socks; /* port/kernel.c: one per queue pair, -1 = not found */
@@ -221,6 +221,12 @@ static inline bool weft_port_has_ended(const struct weft_port_dev *d)
 	/* Relaxed, wherever the word is read: no other data depends on it. */
 	return d->life &&
 	       (atomic_load_explicit(d->life, memory_order_relaxed) & WEFT_PORT_ENDED) != 0;
+}
+
+static inline bool weft_port_is_started(const struct weft_port_dev *d)
+{
+	/* acquire: with the release of the interrupt thread in port/memif/memif.c */
+	return atomic_load_explicit(&d->started, memory_order_acquire);
 }
 
 static inline uint32_t weft_port_l2(bool vlan)

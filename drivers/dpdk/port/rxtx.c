@@ -397,7 +397,7 @@ static bool port_link_up(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	struct rte_eth_link link;
 
-	if (!p->dev->started || weft_port_has_ended(p->dev))
+	if (!weft_port_is_started(p->dev) || weft_port_has_ended(p->dev))
 		return false;
 	if (p->dev->limits.kernel_link)
 		return weft_kernel_link_up(p->dev->limits.if_index);
@@ -640,7 +640,7 @@ static uint16_t ring_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	struct rte_mbuf *m;
 	uint16_t i;
 
-	for (i = 0; i < n && p->dev->started; i++) {
+	for (i = 0; i < n && weft_port_is_started(p->dev); i++) {
 		m = to_give_away(p, pkts[i]);
 		if (unlikely(!m))
 			break;

@@ -516,7 +516,7 @@ bool weft_port_tx_done(struct weft_frame_port *fp)
 	const struct weft_port_dev *d = p->dev;
 
 	/* A port that was stopped has returned all buffers. */
-	if (!d->started)
+	if (!weft_port_is_started(d))
 		return true;
 	/* The PMD is not called any more; its buffers come back when the port is closed. */
 	if (weft_port_has_ended(d))

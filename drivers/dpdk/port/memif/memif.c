@@ -348,7 +348,8 @@ static void do_restart(void *arg)
 	mi->running = start_quietly(mi) == 0;
 	if (mi->running && mi->relay && weft_memif_relay_started(mi->relay))
 		stop_now(mi);
-	__atomic_store_n(mi->started, mi->running, __ATOMIC_RELEASE);
+	/* release: the owner uses the queues that the start has made */
+	atomic_store_explicit(mi->started, mi->running, memory_order_release);
 	__atomic_store_n(&mi->busy, false, __ATOMIC_RELEASE);
 }
 
@@ -408,6 +409,18 @@ static void run_soon(struct weft_memif *mi, void (*fn)(void *arg))
 
 /* ---- from the port's owner ------------------------------------------------------------------ */
 
+static bool is_started(const struct weft_memif *mi)
+{
+	/* acquire: with the release of do_restart() */
+	return atomic_load_explicit(mi->started, memory_order_acquire);
+}
+
+static void set_stopped(struct weft_memif *mi)
+{
+	/* relaxed: alarms order it before the stop */
+	atomic_store_explicit(mi->started, false, memory_order_relaxed);
+}
+
 void weft_memif_start(struct weft_memif *mi)
 {
 	run_and_wait(mi, do_open);
@@ -416,7 +429,7 @@ void weft_memif_start(struct weft_memif *mi)
 
 void weft_memif_stop(struct weft_memif *mi)
 {
-	*mi->started = false;
+	set_stopped(mi);
 	/* Alarms run one after the other: those that were scheduled before are done then. */
 	run_and_wait(mi, do_close);
 }
@@ -430,20 +443,20 @@ void weft_memif_look(struct weft_memif *mi)
 {
 	uint64_t now;
 
-	if (__atomic_load_n(&mi->busy, __ATOMIC_ACQUIRE) || (*mi->started && !has_left(mi)))
+	if (__atomic_load_n(&mi->busy, __ATOMIC_ACQUIRE) || (is_started(mi) && !has_left(mi)))
 		return;
 	now = rte_rdtsc();
 	if (now < mi->next_tsc)
 		return;
 	mi->next_tsc = now + rte_get_tsc_hz() * RETRY_MS / 1000;
-	*mi->started = false;
+	set_stopped(mi);
 	run_soon(mi, do_restart);
 }
 
 bool weft_memif_link_up(struct weft_memif *mi)
 {
 	weft_memif_look(mi);
-	return *mi->started && has_link(mi) && !has_left(mi);
+	return is_started(mi) && has_link(mi) && !has_left(mi);
 }
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #ifndef WEFT_MEMIF_H
 #define WEFT_MEMIF_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +36,7 @@ struct weft_memif {
 	bool alone;   /**< no other port of the process uses the socket */
 	bool no_wait; /**< frames cannot wake its owner: several queues, or a zero-copy client */
 	/** the port is started: read by the owner's thread, written by the interrupt thread, too */
-	bool *started;
+	atomic_bool *started;
 	/** set by the interrupt thread; NULL = the PMD has the real socket */
 	struct weft_memif_relay *relay;
 	bool running;      /**< interrupt thread only: the PMD's port is started */
