@@ -112,10 +112,25 @@ static void conn_fail(struct weft_mport *p, const char *why)
 	conn_lost(p, up);
 }
 
+#define RAISE_FILES "raise the limit on open files (ulimit -n)"
+
+/* The process has reached a limit. The next look tries again. */
+static void no_socket(struct weft_mport *p, const char *what, int err)
+{
+	snprintf(p->conn.why, sizeof(p->conn.why), "%s: %s", what, strerror(err));
+	weft_log_limited(&p->limit, WEFT_LOG_WARN, "memif socket %s: %s", p->path, p->conn.why);
+}
+
 static void conn_begin(struct weft_mport *p, int fd)
 {
+	int rc = watch(p, fd, EPOLLIN);
+
 	p->since_tsc = rte_rdtsc();
-	if (watch(p, fd, EPOLLIN)) {
+	if (rc) {
+		no_socket(p,
+			  "a connection can't be watched; raise the limit "
+			  "fs.epoll.max_user_watches",
+			  -rc);
 		weft_foreign_fd_close(fd);
 		return;
 	}
@@ -127,8 +142,11 @@ static void accept_one(struct weft_mport *p)
 {
 	int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			no_socket(p, "a client can't be accepted; " RAISE_FILES, errno);
 		return;
+	}
 	if (p->conn.fd >= 0 && !is_up(p) &&
 	    rte_rdtsc() - p->since_tsc > cycles(HALF_OPEN_MS * 1000))
 		conn_fail(p, "the handshake takes too long, and another client has come");
@@ -152,8 +170,10 @@ static void try_connect(struct weft_mport *p)
 
 	p->try_tsc = rte_rdtsc() + cycles(RETRY_MS * 1000);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		no_socket(p, "no socket can be made; " RAISE_FILES, errno);
 		return;
+	}
 	set_address(p, &un);
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un))) {
 		if (errno == EACCES)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "memif/control.h"
 #include "memif/memif.h"
 #include "mock/rounds.h"
+#include "weft.h"
 
 #define BURST 32u
 
@@ -572,6 +574,50 @@ static void wrong_options(void **state)
 	assert_null(port);
 }
 
+static int watch_error; /* of epoll_ctl() */
+
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (watch_error == 0 || op != EPOLL_CTL_ADD)
+		return __real_epoll_ctl(epoll, op, fd, event);
+	errno = watch_error;
+	return -1;
+}
+
+static bool count_warnings(enum weft_log_level level, const char *source, const char *text,
+			   void *arg)
+{
+	unsigned int *n = arg;
+
+	(void)source;
+	*n += level == WEFT_LOG_WARN && strstr(text, "fs.epoll.max_user_watches") != NULL;
+	return true;
+}
+
+static void a_limit_of_the_kernel_is_reported(void **state)
+{
+	struct pair *p = *state;
+	unsigned int warnings = 0;
+	char text[300] = "";
+
+	weft_log_set_callback(count_warnings, &warnings);
+	watch_error = ENOSPC;
+	for (int i = 0; i < 2000 && warnings == 0; i++) {
+		p->client->ops->link_up(p->client);
+		p->server->ops->link_up(p->server);
+		usleep(1000);
+	}
+	watch_error = 0;
+	weft_log_set_callback(NULL, NULL);
+	assert_true(warnings > 0);
+	p->client->ops->link_text(p->client, text, sizeof(text));
+	assert_non_null(strstr(text, "No space left on device"));
+	connect_pair(p);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 
 /* ---- frames in place ------------------------------------------------------------------------ */
@@ -709,6 +755,7 @@ int main(void)
 		TEST(long_frames_stay_in_the_ring),
 		TEST(a_ring_full_of_long_frames),
 		TEST(the_ring_outlives_its_frames),
+		TEST(a_limit_of_the_kernel_is_reported),
 		cmocka_unit_test(buffers_hold_a_frame),
 		cmocka_unit_test(wrong_options),
 	};
