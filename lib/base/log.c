@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -28,6 +29,8 @@
 int weft_log_level = WEFT_LOG_WARN;
 
 static int log_fd = STDERR_FILENO;
+static int log_reader = -1;  /* of a pipe: log_hold_pipe() */
+static atomic_uint log_lost; /* lines that a full pipe or terminal has not taken */
 
 static weft_log_cb log_callback;
 static void *log_callback_arg;
@@ -113,15 +116,26 @@ static int log_open(const char *path)
 		close(fd);
 		return rc;
 	}
-	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* blocking, so that lines are complete */
 	return fd;
+}
+
+/* While the pipe has a reader, no write of this process ends in SIGPIPE. */
+static int log_hold_pipe(int fd)
+{
+	char path[32];
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 int weft_log_setup(enum weft_log_level level, const char *file)
 {
 	static char current[512];
 	char path[512] = "";
-	int fd = STDERR_FILENO, old;
+	int fd = STDERR_FILENO, reader = -1;
 
 	weft_log_level = (int)level;
 	if (file && file[0] != '\0')
@@ -132,11 +146,14 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 		fd = log_open(path);
 		if (fd < 0)
 			return fd;
+		reader = log_hold_pipe(fd);
 	}
-	old = log_fd;
+	if (log_fd != STDERR_FILENO)
+		close(log_fd);
+	if (log_reader >= 0)
+		close(log_reader);
 	log_fd = fd;
-	if (old != STDERR_FILENO)
-		close(old);
+	log_reader = reader;
 	memcpy(current, path, sizeof(current));
 	return 0;
 }
@@ -158,40 +175,85 @@ static bool call_back(enum weft_log_level level, const char *origin, const char 
 	return log_callback(level, source, text, log_callback_arg);
 }
 
-void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
+#define LINE 1024
+
+/* @param[out] text  offset of what follows the head @return bytes, without the end of the line */
+static size_t line_make(char line[LINE], size_t *text, enum weft_log_level level,
+			const char *origin, const char *fmt, va_list ap)
 {
-	size_t n, text, room;
-	char line[1024];
+	size_t n, room = LINE - 1;
 	struct timespec ts;
 	struct tm tm;
 	int k;
 
-	room = sizeof(line) - 1;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
 	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000,
 		     level_names[level], origin ? " " : "", origin ? origin : "");
 	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
-	text = n;
+	*text = n;
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)
 		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	/* The line may contain text of the environment, of files or of a peer. */
 	weft_text_printable(line, n);
 	line[n] = '\0';
+	return n;
+}
+
+/* One write, so that lines do not mix. @return false: the reader has not taken it */
+static bool put_once(const char *text, size_t length)
+{
+	ssize_t n = write(log_fd, text, length);
+
+	return n == (ssize_t)length || (n < 0 && errno != EAGAIN); /* other errors are ignored */
+}
+
+static void __attribute__((format(printf, 2, 3)))
+report_lost(unsigned int num, const char *fmt, ...)
+{
+	char line[LINE];
+	size_t text, n;
+	va_list ap;
+
+	va_start(ap, fmt);
+	n = line_make(line, &text, WEFT_LOG_WARN, NULL, fmt, ap);
+	va_end(ap);
+	line[n++] = '\n';
+	if (!put_once(line, n))
+		atomic_fetch_add_explicit(&log_lost, num, memory_order_relaxed);
+}
+
+/* The log must not hold the thread that moves messages. Relaxed: nothing depends on the number. */
+static void put(const char *text, size_t length)
+{
+	unsigned int num = 0;
+
+	if (atomic_load_explicit(&log_lost, memory_order_relaxed) != 0)
+		num = atomic_exchange_explicit(&log_lost, 0, memory_order_relaxed);
+	if (num != 0)
+		report_lost(num,
+			    "%u lines of the log were lost: its reader does not read fast enough",
+			    num);
+	if (!put_once(text, length))
+		atomic_fetch_add_explicit(&log_lost, 1, memory_order_relaxed);
+}
+
+void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
+{
+	char line[LINE];
+	size_t text, n = line_make(line, &text, level, origin, fmt, ap);
+
 	if (log_callback && call_back(level, origin, line + text))
 		return;
 	line[n++] = '\n';
-	/* One write, so that lines do not mix. A failed one is ignored. */
-	if (write(log_fd, line, n) < 0)
-		return;
+	put(line, n);
 }
 
 void weft_log_block(const char *text, size_t length)
 {
-	if (write(log_fd, text, length) < 0)
-		return; /* ignored */
+	put(text, length);
 }
 
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)

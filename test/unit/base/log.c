@@ -100,6 +100,55 @@ static void a_pipe_without_a_reader_is_an_error(void **state)
 	unlink(path);
 }
 
+/* @return bytes */
+static size_t drain(int reader, char *text, size_t size)
+{
+	size_t n = 0;
+	ssize_t k;
+
+	while ((k = read(reader, text + n, size - 1 - n)) > 0)
+		n += (size_t)k;
+	text[n] = '\0';
+	return n;
+}
+
+static void a_reader_that_stops_or_ends_does_not_hold_the_process(void **state)
+{
+	static char text[1 << 20];
+	char filler[800];
+	int reader;
+
+	(void)state;
+	memset(filler, 'x', sizeof(filler) - 1);
+	filler[sizeof(filler) - 1] = '\0';
+	assert_int_equal(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(reader >= 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	alarm(20); /* it would wait */
+	for (int i = 0; i < 1000; i++)
+		weft_warn("%d %s", i, filler);
+	assert_true(drain(reader, text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, ": 0 x"));
+	assert_null(strstr(text, ": 999 x"));
+	weft_warn("the reader is back");
+	drain(reader, text, sizeof(text));
+	assert_non_null(strstr(text, " lines of the log were lost"));
+	assert_non_null(strstr(text, "the reader is back\n"));
+	/* It would end the process by SIGPIPE. */
+	close(reader);
+	weft_warn("without a reader");
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(reader >= 0);
+	drain(reader, text, sizeof(text));
+	assert_non_null(strstr(text, "without a reader"));
+	assert_null(strstr(text, "were lost"));
+	alarm(0);
+	close(reader);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
+	unlink(path);
+}
+
 static void a_disk_is_refused(void **state)
 {
 	int fd = open("/dev/loop0", O_WRONLY);
@@ -204,6 +253,7 @@ int main(void)
 		cmocka_unit_test(a_callback_gets_each_line_and_may_keep_it),
 		cmocka_unit_test(links_of_our_own_are_followed),
 		cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
+		cmocka_unit_test(a_reader_that_stops_or_ends_does_not_hold_the_process),
 		cmocka_unit_test(a_disk_is_refused),
 		cmocka_unit_test(files_of_another_user_are_refused),
 	};
