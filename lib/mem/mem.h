@@ -106,7 +106,6 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
 #include "mem/cache.h"
-#include "mem/mem.h"
 
 /* ------------------------------------------------------------------ domains */
 

@@ -635,8 +635,6 @@ int weft_noise_export(const struct weft_noise *s, const void *info, size_t info_
  * message, then the text, sealed with the responder's key.
  */
 
-#define LABEL(text) (text), sizeof(text) - 1
-
 static_assert(WEFT_GREETING_REQUEST == WEFT_NOISE_MESSAGE, "the request is the first message");
 static_assert(WEFT_GREETING_OVERHEAD == WEFT_NOISE_MESSAGE + WEFT_TAG_LEN, "two tags");
 
