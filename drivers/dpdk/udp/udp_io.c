@@ -402,6 +402,11 @@ static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, ui
 		u->stats.rx_too_long++;
 		return 0;
 	}
+	/* Kernels from 6.10 on merge more than the WEFT_UDP_SEGS datagrams of poll_sock(). */
+	if (d.len > d.seg * (WEFT_UDP_QUEUE - u->rx.count)) {
+		u->stats.rx_no_buffer++;
+		return 0;
+	}
 	/* If the magic is wrong, the sender gets no number: the engine drops such a frame. */
 	if (!u->fp.hosts || is_lane_frame(h, d.len))
 		take_from(u, &c->from[k], &d.way.src_ip, &d.way.src_port);

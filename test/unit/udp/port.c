@@ -253,18 +253,56 @@ static void taken_port(void **state)
 	close(fd);
 }
 
-static void send_plain(int fd, const struct weft_frame_port *to, uint32_t len, uint16_t seg)
+static void send_to_port(int fd, uint16_t port, uint32_t len, uint16_t seg)
 {
 	static char bytes[65507];
 	struct sockaddr_in a = {
 		.sin_family = AF_INET,
-		.sin_port = htons(to->udp_port),
+		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(LO),
 	};
 	int value = seg;
 
 	setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, sizeof(value));
 	(void)!sendto(fd, bytes, len, 0, (struct sockaddr *)&a, sizeof(a));
+}
+
+static void send_plain(int fd, const struct weft_frame_port *to, uint32_t len, uint16_t seg)
+{
+	send_to_port(fd, to->udp_port, len, seg);
+}
+
+/* Kernels from 6.10 on cut and merge twice as many as those before. */
+static void more_datagrams_in_one_than_the_queue_has_room_for(void **state)
+{
+	static const struct weft_udp_opts o = {.mtu = 1500, .rx_bufs = 8192};
+	struct weft_frame_port *to = open_port(&o);
+	struct weft_udp *u = weft_udp_of(to);
+	uint16_t ports[3] = {to->udp_port}, any = 0;
+	unsigned int num = 1, num_msgs[] = {13, 13, 16};
+	struct rte_mbuf *m[BURST];
+	int fd = plain_socket(&any), n;
+
+	(void)state;
+	for (uint16_t k = 1; k < WEFT_UDP_PORTS && num < 3; k++) {
+		uint16_t port =
+			(uint16_t)(to->path_ports.first + (to->udp_port + k) % WEFT_UDP_PORTS);
+
+		if (weft_udp_sock(u, port))
+			ports[num++] = port;
+	}
+	assert_int_equal(num, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		for (unsigned int k = 0; k < num_msgs[i]; k++)
+			send_to_port(fd, ports[i], i < 2 ? 100 : 128, 1);
+	u->rx.quiet = 100; /* the next poll includes all sockets */
+	do {
+		n = to->ops->rx_burst(to, m, BURST);
+		assert_true(u->rx.count <= WEFT_UDP_QUEUE);
+		rte_pktmbuf_free_bulk(m, (unsigned int)n);
+	} while (n > 0);
+	close(fd);
+	to->ops->close(to);
 }
 
 /* What no peer sends: empty, longer than a frame, cut into tiny or odd pieces. */
@@ -383,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(paths_have_ports, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(taken_port, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(hostile_datagrams, open_pair, close_pair),
+		cmocka_unit_test(more_datagrams_in_one_than_the_queue_has_room_for),
 		cmocka_unit_test_setup_teardown(full_socket, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(arp_is_answered, open_pair, close_pair),
 		cmocka_unit_test(ranges),
