@@ -299,18 +299,19 @@ static int add_sock(struct weft_udp *u, uint16_t port, int fd)
 struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port)
 {
 	struct weft_udp_sock *s = &u->sock[port % WEFT_UDP_PORTS];
-	int fd;
+	int fd, err;
 
 	if (s->fd >= 0)
 		return s;
 	if (s->taken || port - port % WEFT_UDP_PORTS != u->block)
 		return NULL;
 	fd = bound(u, port);
-	if (fd >= 0 && add_sock(u, port, fd) == 0)
+	err = fd < 0 ? fd : add_sock(u, port, fd);
+	if (err == 0)
 		return s;
 	if (fd >= 0)
 		close(fd);
-	s->taken = true;
+	s->taken = err == -EADDRINUSE || err == -EACCES; /* other errors may pass */
 	return NULL;
 }
 
@@ -363,9 +364,19 @@ static int explain(const struct weft_udp *u, const struct weft_udp_opts *o, int 
 			 "process needs its own; leave port= out to take a free "
 			 "one, or give a range with ports=",
 			 u->name, o->udp_port);
-	else if (err == -EADDRINUSE)
+	else if (err == -EADDRINUSE && o->last != 0)
 		snprintf(why, why_len, "udp:%s: no UDP port of ports=%u-%u is free", u->name,
 			 o->first, o->last);
+	else if (err == -EADDRINUSE)
+		snprintf(why, why_len,
+			 "udp:%s: no UDP port is free: close sockets, or widen "
+			 "net.ipv4.ip_local_port_range",
+			 u->name);
+	else if (err == -EMFILE || err == -ENFILE || err == -ENOSPC)
+		snprintf(why, why_len,
+			 "udp:%s: no socket can be made or watched: %s; raise the limits on open "
+			 "files (ulimit -n) and fs.epoll.max_user_watches",
+			 u->name, strerror(-err));
 	else
 		snprintf(why, why_len, "udp:%s: UDP port %u cannot be bound: %s", u->name,
 			 o->udp_port, strerror(-err));
@@ -658,8 +669,13 @@ static int find_iface(struct weft_udp *u, const char *name, const struct weft_ud
 	if (i < n)
 		err = take_iface(u, &all[i], addr);
 	free(all);
-	if (err == -ENOMEM)
-		snprintf(why, why_len, "udp:%s: out of memory", name);
+	if (n < 0)
+		err = n;
+	if (err != 0 && err != -ENODEV)
+		snprintf(why, why_len,
+			 "udp:%s: the interface's addresses can't be read: %s; raise the limit on "
+			 "open files (ulimit -n), or free memory",
+			 name, strerror(-err));
 	if (err != -ENODEV)
 		return err;
 	if (if_nametoindex(name) == 0)

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -305,6 +306,54 @@ static void more_datagrams_in_one_than_the_queue_has_room_for(void **state)
 	to->ops->close(to);
 }
 
+static rlim_t limit_files(rlim_t num)
+{
+	struct rlimit r;
+	rlim_t old;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+	old = r.rlim_cur;
+	r.rlim_cur = num;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+	return old;
+}
+
+static rlim_t next_file(void)
+{
+	int fd = dup(0);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return (rlim_t)fd;
+}
+
+/* Without descriptors no text names another cause, and a port of a path is no other socket's. */
+static void the_limit_on_files(void **state)
+{
+	static const struct weft_udp_opts o;
+	struct pair *p = *state;
+	struct weft_udp *u = weft_udp_of(p->a);
+	uint16_t port = (uint16_t)(p->a->path_ports.first + (p->a->udp_port + 1) % WEFT_UDP_PORTS);
+	struct weft_frame_port *more = NULL;
+	struct weft_udp_addr addr;
+	rlim_t num = next_file(), old = limit_files(num);
+	char why[300];
+	int rc = -1;
+
+	assert_null(weft_udp_sock(u, port));
+	limit_files(old);
+	for (rlim_t i = 0; i < 20 && rc != 0; i++) {
+		limit_files(num + i);
+		rc = weft_udp_open("lo", &o, &more, &addr, why, sizeof(why));
+		limit_files(old);
+		if (rc != 0)
+			assert_non_null(strstr(why, "ulimit -n"));
+	}
+	assert_int_equal(rc, 0);
+	more->ops->close(more);
+	assert_non_null(weft_udp_sock(u, port));
+}
+
 /* What no peer sends: empty, longer than a frame, cut into tiny or odd pieces. */
 static void hostile_datagrams(void **state)
 {
@@ -422,6 +471,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(taken_port, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(hostile_datagrams, open_pair, close_pair),
 		cmocka_unit_test(more_datagrams_in_one_than_the_queue_has_room_for),
+		cmocka_unit_test_setup_teardown(the_limit_on_files, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(full_socket, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(arp_is_answered, open_pair, close_pair),
 		cmocka_unit_test(ranges),
