@@ -53,6 +53,8 @@ static bool read_counts(struct history_slot *slot, const char *word)
 
 	for (i = 0; i < HISTORY_COUNTS; i++) {
 		slot->count[i] = (uint32_t)strtoul(at, &end, 10);
+		if (end != at && i == HISTORY_CONNS && *end == '\0')
+			return true;
 		if (end == at || *end != (i + 1 < HISTORY_COUNTS ? '/' : '\0'))
 			return false;
 		at = end + 1;

@@ -23,6 +23,8 @@ enum history_count {
 	HISTORY_DAMAGED,
 	HISTORY_LOWERED,
 	HISTORY_CONNS,
+	HISTORY_LATE,    /**< us in which the lane was not polled; 0 in files that lack it */
+	HISTORY_STOPPED, /**< those in times of 0.1 s and more */
 	HISTORY_COUNTS
 };
 

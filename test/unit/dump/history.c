@@ -52,6 +52,12 @@ static void slots_of_a_line_are_read(void **state)
 	assert_int_equal(h.series[1].slot[0].count[HISTORY_CONNS], 7);
 	assert_false(h.series[1].slot[1].known);
 	assert_int_equal(h.series[1].slot[2].count[HISTORY_SENT], 8);
+	assert_int_equal(h.series[1].slot[2].count[HISTORY_LATE], 0);
+	assert_true(
+		reads(&h, "history counts from 1700 each 16: 1/2/3/4/5/6/7/8/9 1/2/3/4/5/6/7/8"));
+	assert_int_equal(h.series[2].slot[0].count[HISTORY_LATE], 8);
+	assert_int_equal(h.series[2].slot[0].count[HISTORY_STOPPED], 9);
+	assert_false(h.series[2].slot[1].known);
 	history_free(&h);
 }
 

@@ -474,6 +474,8 @@ static void a_file_has_what_was_counted_in_each_slot(void **state)
 	assert_true(weft_history_is_due(h, begin + SLOT));
 	count[WEFT_HISTORY_SENT] += 30;
 	count[WEFT_HISTORY_TWICE] = 4;
+	count[WEFT_HISTORY_LATE] = 400000;
+	count[WEFT_HISTORY_STOPPED] = 300000;
 	weft_history_note(h, begin + 2 * SLOT, count);
 	f = read_all();
 	s = series_of(f, true, SLOT, 0, 0);
@@ -484,6 +486,8 @@ static void a_file_has_what_was_counted_in_each_slot(void **state)
 	assert_int_equal(s->slot[2].count[HISTORY_SENT], 30);
 	assert_int_equal(s->slot[2].count[HISTORY_TWICE], 4);
 	assert_int_equal(s->slot[2].count[HISTORY_CONNS], 2);
+	assert_int_equal(s->slot[2].count[HISTORY_LATE], 400000);
+	assert_int_equal(s->slot[2].count[HISTORY_STOPPED], 300000);
 	dump_file_close(f);
 	weft_tap_close(tap);
 }

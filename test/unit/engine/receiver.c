@@ -372,7 +372,9 @@ static void gaps_are_reported_five_times(void **state)
 	for (unsigned int i = 0; i < 15; i++)
 		raw_gap_note(iface, 16000);
 	assert_true(take(2, 8 + 625 + 16 + 2 + 15));
+	assert_int_equal(iface->gaps.stopped, 0);
 	raw_gap_note(iface, 16000ull * 70000);
+	assert_int_equal(iface->gaps.stopped, 16000ull * 70000);
 	assert_true(raw_gap_take(c, &block));
 	assert_int_equal(weft_get16(block.longest), 0xffff);
 	raw_gap_init(c, false);
