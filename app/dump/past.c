@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "dump/clock.h"
 #include "dump/host.h"
@@ -123,10 +124,24 @@ static unsigned int fast_in(const struct floors *s, unsigned int from, unsigned 
 }
 
 /*
- * @param near  some slots behind the change are near the floor; with jitter they need not be
- * @return a measure of the rise at slot @p i, 0 = there is none
+ * @return -ln of the chance that of slots in any order the @p fast fastest ones all come first.
+ * @param before, after  slots before the change, and behind it
  */
-static double past_rise(const struct floors *s, unsigned int i, bool near, struct trace_delay *d)
+static double surprise(unsigned int before, unsigned int after, unsigned int fast)
+{
+	return lgamma(before + after + 1.0) - lgamma(before + after - fast + 1.0) -
+	       lgamma(before + 1.0) + lgamma(before - fast + 1.0);
+}
+
+/* A way to measure a rise. */
+struct measure {
+	bool near;          /* some slots behind the change are near the floor; jitter has none */
+	unsigned int parts; /* slots before count that are faster than 1 / parts of the rise */
+};
+
+/* @return a measure of the rise at slot @p i, 0 = there is none */
+static double past_rise(const struct floors *s, unsigned int i, struct measure m,
+			struct trace_delay *d)
 {
 	unsigned int len = s->num - i, close, before;
 	int64_t least = least_in(s, 0, i), floor = least_in(s, i, s->num);
@@ -135,9 +150,9 @@ static double past_rise(const struct floors *s, unsigned int i, bool near, struc
 	if (i < PAST_BEFORE || len < PAST_AFTER || floor - least < RISE_NS)
 		return 0;
 	close = fast_in(s, i, s->num, floor + (floor - least) / 4 + 1);
-	before = fast_in(s, 0, i, least + (floor - least) / 2);
-	chance = len * -log1p(-(double)before / (i + 1));
-	if ((near && (close < PAST_NEAR || NEAR_PARTS * close < len)) ||
+	before = fast_in(s, 0, i, least + (floor - least) / m.parts);
+	chance = m.parts == 1 ? surprise(i, len, before) : len * -log1p(-(double)before / (i + 1));
+	if ((m.near && (close < PAST_NEAR || NEAR_PARTS * close < len)) ||
 	    chance < CHANCE + log(s->num))
 		return 0;
 	*d = (struct trace_delay){
@@ -184,14 +199,14 @@ static bool others_stay_fast(const struct trace *t, const struct trace_flow *f, 
 }
 
 /* The greatest rise of a flow. @return its slots from the rise on; 0 = there is no rise */
-static unsigned int greatest_rise(const struct floors *s, bool near, struct trace_delay *d)
+static unsigned int greatest_rise(const struct floors *s, struct measure m, struct trace_delay *d)
 {
 	struct trace_delay one;
 	unsigned int i, slow = 0;
 	double size, best = 0;
 
 	for (i = 0; i < s->num; i++) {
-		size = past_rise(s, i, near, &one);
+		size = past_rise(s, i, m, &one);
 		if (size <= best)
 			continue;
 		best = size;
@@ -201,21 +216,123 @@ static unsigned int greatest_rise(const struct floors *s, bool near, struct trac
 	return slow;
 }
 
+/* ---- against another lane */
+
+/*
+ * A host that waits for its core is late on all of its lanes: the difference of two lanes in one
+ * slot is that of their paths. Ranks of the differences show when it grew.
+ */
+
+#define RANK_LIMIT 5.0 /* standard deviations; chance: one in 3 million for each slot */
+
+/* The slots that both flows have, and how much later frames of the first flow are there. */
+static void subtract(struct floors *s, const struct floors *other)
+{
+	unsigned int i, k = 0, n = 0;
+
+	for (i = 0; i < s->num; i++) {
+		while (k < other->num && other->at[k].time + s->each / 2 < s->at[i].time)
+			k++;
+		if (k == other->num || other->at[k].time > s->at[i].time + s->each / 2)
+			continue;
+		s->at[n].time = s->at[i].time;
+		s->at[n++].least = s->at[i].least - other->at[k].least;
+	}
+	s->num = n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int64_t median_of(const struct floors *s, unsigned int from, unsigned int to)
+{
+	int64_t d[HISTORY_SLOTS];
+	unsigned int i;
+
+	for (i = from; i < to; i++)
+		d[i - from] = s->at[i].least;
+	qsort(d, to - from, sizeof(d[0]), by_value);
+	return d[(to - from) / 2];
+}
+
+/* The slot from which on the slots rank higher than before, by the most; 0 = by too little. */
+static unsigned int ranks_rise(const struct floors *s)
+{
+	unsigned int i, k, below, best = 0, n = s->num;
+	double sum = 0, most = RANK_LIMIT, mean, size;
+
+	for (i = 1; i < n; i++) {
+		for (k = 0, below = 0; k < n; k++)
+			below += s->at[k].least < s->at[i - 1].least ||
+				 (k < i && s->at[k].least == s->at[i - 1].least);
+		sum += below;
+		mean = i * (n + 1.0) / 2;
+		size = (mean - sum) / sqrt(mean * (n - i) / 6);
+		if (i < PAST_BEFORE || n - i < PAST_AFTER || size <= most)
+			continue;
+		most = size;
+		best = i;
+	}
+	return best;
+}
+
+/* Does the flow differ more from @p g than before, by its own rise? */
+static bool differs(const struct trace *t, const struct trace_flow *f, const struct trace_flow *g,
+		    struct trace_delay *d)
+{
+	static struct floors own, s, other;
+	unsigned int at, i = 0;
+	int64_t rise;
+
+	if (!floors_of(t, f, false, &own) || !floors_of(t, g, false, &other) ||
+	    own.each != other.each)
+		return false;
+	s = own;
+	subtract(&s, &other);
+	at = ranks_rise(&s);
+	if (!at)
+		return false;
+	rise = median_of(&s, at, s.num) - median_of(&s, 0, at);
+	while (own.at[i].time < s.at[at].time)
+		i++;
+	if (rise < RISE_NS || least_in(&own, i, own.num) - least_in(&own, 0, i) < RISE_NS)
+		return false;
+	*d = (struct trace_delay){.after = rise, .time = s.at[at].time, .of_path = true};
+	return true;
+}
+
+static bool differs_from_another(const struct trace *t, const struct trace_flow *f,
+				 struct trace_delay *d)
+{
+	const struct trace_flow *g;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++)
+		if (!g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
+		    g->out.file == f->out.file && g->in.iface != f->in.iface && differs(t, f, g, d))
+			return true;
+	return false;
+}
+
 bool past_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
 {
+	static const struct measure measures[] = {{true, 2}, {false, 2}, {true, 1}, {false, 1}};
 	static struct floors s;
-	unsigned int k, slow;
+	unsigned int k, m, slow;
 
 	for (k = 0; k < 2; k++) {
 		if (!floors_of(t, f, k, &s))
 			continue;
-		if (greatest_rise(&s, true, d) && others_stay_fast(t, f, k, d, 0))
-			return true;
-		slow = greatest_rise(&s, false, d);
-		if (slow && others_stay_fast(t, f, k, d, slow))
-			return true;
+		for (m = 0; m < sizeof(measures) / sizeof(*measures); m++) {
+			slow = greatest_rise(&s, measures[m], d);
+			if (slow && others_stay_fast(t, f, k, d, measures[m].near ? 0 : slow))
+				return true;
+		}
 	}
-	return false;
+	return differs_from_another(t, f, d);
 }
 
 /* ---- counts --------------------------------------------------------------------------------- */

@@ -174,7 +174,87 @@ static void add_jitter(const struct trace *t, unsigned int flow, unsigned int sl
 	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n));
 }
 
+/* Slots of a flow, in ns, whose delays are @p more late behind the change. */
+static void add_slots(const struct trace *t, unsigned int flow, const int *slot, int more)
+{
+	const struct trace_flow *f = &t->flow[flow];
+	char text[4000];
+	unsigned int i;
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof(text),
+			     "history delays of %08x %08x path 0 zero 5000 from %llu each %llu:",
+			     f->dst_conn, f->token, BEGIN, EACH);
+	for (i = 0; i < SLOTS; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " %d*3",
+				      slot[i] + (i >= CHANGE ? more : 0));
+	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n));
+}
+
 static struct trace_delay found;
+
+/* @return whether flow 0 is delayed: it and the other lane to its host have these slots */
+static bool delayed_slots(const int *own, int more, const int *other, int more_of_other)
+{
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	bool yes;
+
+	add_slots(t, 0, own, more);
+	add_slots(t, 2, other, more_of_other);
+	yes = past_delayed(t, &t->flow[0], &found);
+	history_free(&file[0].history);
+	history_free(&file[1].history);
+	trace_free(t);
+	return yes;
+}
+
+/* Of the slots before the change few are faster than half of the rise, but all are below its floor.
+ */
+static void a_floor_that_all_slots_before_are_below_is_a_rise(void **state)
+{
+	int own[SLOTS], other[SLOTS];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < SLOTS; i++) {
+		own[i] = i % 20 == 3 ? 0 : 3000000 + (int)(i * 7919 % 10) * 100000;
+		other[i] = i % 8 == 3 ? 0 : 6000000;
+	}
+	for (i = CHANGE; i < SLOTS; i++)
+		own[i] = i % 3 ? 0 : 4000000;
+	assert_true(delayed_slots(own, 4500000, other, 0));
+	assert_int_equal(found.after, 4500000);
+	assert_int_equal(found.time, BEGIN + CHANGE * EACH);
+	/* Most slots before the change are above the floor, too. */
+	for (i = 0; i < CHANGE; i++)
+		own[i] += i % 20 == 3 ? 0 : 3000000;
+	assert_false(delayed_slots(own, 4500000, other, 0));
+}
+
+/*
+ * A busy host is late by the same time on both of its lanes, and seldom by less than 2 ms: the
+ * floor alone proves nothing.
+ */
+static void two_lanes_of_a_busy_host_show_a_longer_path(void **state)
+{
+	int own[SLOTS], other[SLOTS];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < SLOTS; i++) {
+		other[i] = i % 25 == 3 ? 0 : 2500000 + (int)(i * 7919 % 64) * 100000;
+		own[i] = other[i] + (int)(i * 31 % 7) * 100000;
+	}
+	assert_true(delayed_slots(own, 2000000, other, 0));
+	assert_in_range(found.after, 1800000, 2200000);
+	assert_int_equal(found.time, BEGIN + CHANGE * EACH);
+	assert_false(delayed_slots(own, 2000000, other, 2000000));
+	assert_false(delayed_slots(own, 0, other, 0));
+	assert_false(delayed_slots(other, 0, own, 2000000));
+}
 
 /* @return whether flow 0 was delayed: its delays are @p more, those of the others @p others more */
 static bool delayed(int more, int others, int busy, bool wrap)
@@ -399,6 +479,8 @@ int main(void)
 		cmocka_unit_test(a_longer_path_is_found_in_the_history),
 		cmocka_unit_test(jitter_is_found_if_other_flows_are_fast_too_often_for_chance),
 		cmocka_unit_test(a_busy_host_is_no_longer_path),
+		cmocka_unit_test(a_floor_that_all_slots_before_are_below_is_a_rise),
+		cmocka_unit_test(two_lanes_of_a_busy_host_show_a_longer_path),
 		cmocka_unit_test(frames_that_are_sent_again_and_come_once_were_lost),
 		cmocka_unit_test(counts_of_several_peers_are_not_compared),
 		cmocka_unit_test(long_frames_are_lost_by_the_mtu_that_their_sender_has_found),
