@@ -6,6 +6,7 @@
 #include "dump/clock.h"
 #include "dump/fault.h"
 #include "dump/host.h"
+#include "dump/past.h"
 #include "dump/trace.h"
 
 /* ---- names of faults ------------------------------------------------------------------------ */
@@ -135,6 +136,25 @@ static uint64_t stop(const struct trace *t, uint8_t file, struct fault_list *l)
 	return longest;
 }
 
+/* A stop that only the history of the host's lanes shows, as the frames of its file are newer. */
+static void past_stop(const struct trace *t, uint8_t file, struct fault_list *l)
+{
+	const struct trace_host *h = &t->host[file];
+	uint64_t longest = h->longest.to - h->longest.from;
+	struct trace_anomaly *a;
+	struct trace_gap stop;
+
+	if (!past_stopped(t, file, &stop) ||
+	    (longest >= (stop.to - stop.from) / 2 && h->longest.from < stop.to &&
+	     stop.from < h->longest.to))
+		return;
+	a = fault_add(l, FAULT_STOPPED_PEER, TRACE_NONE, file, stop.from,
+		      "silent for %.3f ms, by the history of its lanes: it did not poll",
+		      fault_ms(stop.to - stop.from));
+	a->past = true;
+	a->weight = 0.5;
+}
+
 /* Silences without the stop, if there is one: the first one, and the longest one. */
 struct pauses {
 	struct trace_gap first, longest;
@@ -162,14 +182,25 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 	uint64_t number = h->silences - (stopped != 0), full = overflowed(t, file);
 	double share = fault_share(rest, trace_host_time(h)), own = trace_host_pauses(t, file);
 	struct pauses p = pauses_of(h, stopped);
+	bool several = number >= SLOW_SILENCES && share >= TIME_SHARE;
 	struct trace_anomaly *a;
+	struct past_pauses past;
 	char lost[80] = "", reports[80] = "";
 
+	past_stop(t, file, l);
+	if (past_paused(t, file, &past) && past.share >= TIME_SHARE)
+		own = past.share;
+	else
+		past.slots = 0;
 	if (!number && own < TIME_SHARE)
 		return;
 	if (full)
 		snprintf(lost, sizeof(lost), ", %" PRIu64 " frames lost in them", full);
-	if (own >= TIME_SHARE)
+	if (past.slots)
+		snprintf(reports, sizeof(reports),
+			 "; by its history it did not poll %.1f %% of %.0f ms", 100 * own,
+			 fault_ms(past.ns));
+	else if (own >= TIME_SHARE)
 		snprintf(reports, sizeof(reports), "; it reports that it did not poll %.1f %%",
 			 100 * own);
 	a = fault_add(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file,
@@ -177,10 +208,13 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 		      "answered late %.1f %% of the time: %" PRIu64
 		      " silences of up to %.3f ms%s%s",
 		      100 * share, number, fault_ms(p.longest.to - p.longest.from), lost, reports);
-	a->share = share;
-	a->weight = 0.5 + share;
+	a->share = several || !past.slots ? share : own;
+	/* A host that is only busy comes behind each fault of the network. */
+	a->weight = several ? 0.5 + share : 0.1;
 	a->reported = own >= TIME_SHARE;
-	a->observation = number < SLOW_SILENCES || share < TIME_SHARE;
+	a->observation = !several && !past.slots;
+	if (past.slots)
+		a->time = past.since;
 }
 
 /* The lanes to a host that it has not closed, since the last frame from it. */

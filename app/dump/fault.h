@@ -47,6 +47,7 @@ struct trace_anomaly {
 	bool observation; /**< too small for a verdict, or a consequence of one */
 	bool reported;    /**< slow receiver: its own frames report the pauses */
 	bool of_path;     /**< no slow host explains the delay */
+	bool past;        /**< stopped peer: the history of a flight recorder's file shows it */
 	uint32_t flow;  /**< a flow of the lane; TRACE_NONE = the fault is of a host or a capture */
 	uint8_t host;   /**< file of the host at fault; of a lane's fault that of the receiver */
 	uint64_t time;  /**< time of the first evidence, common clock */

@@ -449,3 +449,105 @@ bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_lo
 	loss->sent = sent;
 	return loss->frames >= LOST && loss->frames >= LOST_SHARE * sent;
 }
+
+/* ---- hosts ---------------------------------------------------------------------------------- */
+
+#define PAUSED_SLOTS 10u         /* slots in which the host did not poll for PAUSED_US, at least */
+#define PAUSED_US 1000u          /* us */
+#define PAUSED_WINDOW 250000000u /* ns from the first to the last of a lane's slots, at least */
+#define STOP_SLACK 50000000u     /* ns between a stop and the slots next to it, at most */
+
+static bool is_of_host(const struct history_series *s)
+{
+	return s->counts && s->each < 1u << 28;
+}
+
+/* The lane's slots from the first to the last one with counts. */
+static struct past_pauses pauses_in(const struct history_series *s)
+{
+	struct past_pauses p = {0};
+	uint64_t us = 0, first = 0, last = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->num; i++) {
+		if (!s->slot[i].known)
+			continue;
+		last = s->from + i * s->each;
+		if (!first) {
+			first = last;
+			continue;
+		}
+		us += s->slot[i].count[HISTORY_LATE];
+		p.slots += s->slot[i].count[HISTORY_LATE] >= PAUSED_US;
+	}
+	p.since = first;
+	p.ns = last - first;
+	p.share = p.ns ? (double)us * 1000 / (double)p.ns : 0;
+	p.share = p.share < 1 ? p.share : 1;
+	return p;
+}
+
+bool past_paused(const struct trace *t, uint8_t file, struct past_pauses *p)
+{
+	const struct history *h;
+	struct past_pauses one;
+	unsigned int i;
+
+	*p = (struct past_pauses){0};
+	if (!trace_is_recorder(t, file))
+		return false;
+	h = &t->survey->file[file].history;
+	for (i = 0; i < h->num; i++) {
+		if (!is_of_host(&h->series[i]))
+			continue;
+		one = pauses_in(&h->series[i]);
+		if (one.ns >= PAUSED_WINDOW && one.slots > p->slots)
+			*p = one;
+	}
+	p->since = trace_time(&t->clock[file], p->since);
+	return p->slots >= PAUSED_SLOTS;
+}
+
+/* The stop that ended in slot @p i; @p before is the last slot with counts. to = 0: none */
+static struct trace_gap stop_in(const struct history_series *s, unsigned int before, unsigned int i)
+{
+	const struct history_slot *a = &s->slot[before], *b = &s->slot[i];
+	uint64_t ns = b->count[HISTORY_STOPPED] * 1000ull, begin = s->from + before * s->each;
+	uint64_t end = s->from + i * s->each + s->each / 2;
+	struct trace_gap gap = {.from = end - ns, .to = end};
+
+	if (ns < TRACE_STOP_NS || !a->count[HISTORY_CONNS] || end - begin > ns + STOP_SLACK ||
+	    a->count[HISTORY_SENT] + a->count[HISTORY_RECEIVED] == 0)
+		return (struct trace_gap){0};
+	if (gap.from < begin)
+		gap = (struct trace_gap){.from = begin, .to = begin + ns};
+	return gap;
+}
+
+bool past_stopped(const struct trace *t, uint8_t file, struct trace_gap *stop)
+{
+	const struct history_series *s;
+	struct trace_gap one;
+	const struct history *h;
+	unsigned int i, before;
+
+	*stop = (struct trace_gap){0};
+	if (!trace_is_recorder(t, file))
+		return false;
+	h = &t->survey->file[file].history;
+	for (s = h->series; s && s < h->series + h->num; s++) {
+		for (i = 0, before = HISTORY_SLOTS; is_of_host(s) && i < s->num; i++) {
+			if (!s->slot[i].known)
+				continue;
+			one = before < i ? stop_in(s, before, i) : (struct trace_gap){0};
+			before = i;
+			if (one.to - one.from > stop->to - stop->from)
+				*stop = one;
+		}
+	}
+	if (!stop->to)
+		return false;
+	stop->from = trace_time(&t->clock[file], stop->from);
+	stop->to = trace_time(&t->clock[file], stop->to);
+	return true;
+}

@@ -36,4 +36,23 @@ struct past_loss {
  */
 bool past_lost(const struct trace *t, const struct trace_flow *f, struct past_loss *loss);
 
+/** Times in which a host did not poll: the greatest share that a lane of it has. */
+struct past_pauses {
+	uint64_t since, ns; /**< begin of the lane's history, common clock, and its length */
+	double share;       /**< of `ns`, 0 to 1 */
+	unsigned int slots; /**< slots in which the host did not poll for 1 ms and more */
+};
+
+/**
+ * By the history of its lanes, did the file's host not poll for 1 ms and more in several slots?
+ * @param[out] pauses  filled in if it did
+ */
+bool past_paused(const struct trace *t, uint8_t file, struct past_pauses *pauses);
+
+/**
+ * By the history of its lanes, did the host of the file not poll for TRACE_STOP_NS and more, though
+ * a lane had had frames? @param[out] stop  the longest such time, common clock
+ */
+bool past_stopped(const struct trace *t, uint8_t file, struct trace_gap *stop);
+
 #endif /* DUMP_PAST_H */

@@ -573,7 +573,7 @@ static void anomaly_json(struct json *j, const struct report *r, const struct tr
 		json_text(j, "to_file", host_name(r, &f->in));
 	if (a->share > 0)
 		json_real(j, "share", a->share);
-	if (a->fault == FAULT_STOPPED_PEER)
+	if (a->fault == FAULT_STOPPED_PEER && !a->past)
 		stops_json(j, &r->trace->host[a->host]);
 	json_text(j, "evidence", a->text);
 	json_text(j, "advice", trace_fault_advice(a->fault));

@@ -471,6 +471,67 @@ static void losses_before_a_smaller_mtu_are_that_mtu(void **state)
 	assert_int_equal(by_history(CHANGE - 10), FAULT_BURST_LOSS);
 }
 
+/* ---- hosts ---------------------------------------------------------------------------------- */
+
+/*
+ * Slots of host 0, which did not poll for @p late us of each; it has @p frames in each. Before slot
+ * CHANGE it did not poll for @p stopped us, in @p silent slots without counts.
+ * @return verdicts; the first one is in `named`
+ */
+static unsigned int host(unsigned int late, unsigned int stopped, unsigned int silent,
+			 unsigned int frames)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	static struct survey_file file[2];
+	struct trace_clock clock[2] = {{0}};
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	unsigned int n, i;
+	char text[8000];
+	size_t len = (size_t)snprintf(text, sizeof(text),
+				      "history counts from %llu each %llu:", BEGIN, EACH);
+
+	for (i = 0; i < SLOTS; i++)
+		len += (size_t)(i < CHANGE && i + silent >= CHANGE
+					? snprintf(text + len, sizeof(text) - len, " -")
+					: snprintf(text + len, sizeof(text) - len,
+						   " %u/%u/0/0/0/0/2/%u/%u", frames, frames,
+						   late + (i == CHANGE ? stopped : 0),
+						   i == CHANGE ? stopped : 0));
+	assert_true(history_read(&file[0].history, 0, text, len));
+	n = trace_verdicts(a, trace_anomalies(t, a));
+	named = a[0];
+	history_free(&file[0].history);
+	trace_free(t);
+	return n;
+}
+
+static void a_host_that_often_did_not_poll_is_a_slow_receiver(void **state)
+{
+	(void)state;
+	assert_int_equal(host(8000, 0, 0, 20), 1);
+	assert_int_equal(named.fault, FAULT_SLOW_RECEIVER);
+	assert_int_equal(named.host, 0);
+	assert_int_equal(named.time, BEGIN);
+	assert_in_range((int)(1000 * named.share), 470, 480);
+	assert_non_null(strstr(named.text, "by its history it did not poll 47."));
+	assert_int_equal(host(800, 0, 0, 20), 0);
+	assert_int_equal(host(0, 0, 0, 20), 0);
+}
+
+static void a_stop_is_found_in_the_history(void **state)
+{
+	(void)state;
+	assert_int_equal(host(0, 300000, 18, 20), 1);
+	assert_int_equal(named.fault, FAULT_STOPPED_PEER);
+	assert_int_equal(named.host, 0);
+	assert_in_range(named.time + 300000000, BEGIN + CHANGE * EACH, BEGIN + (CHANGE + 1) * EACH);
+	assert_non_null(strstr(named.text, "silent for 300.000 ms"));
+	/* Its lanes had no frames, or the time of the stop is not known. */
+	assert_int_equal(host(0, 300000, 18, 0), 0);
+	assert_int_equal(host(0, 300000, 30, 20), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +546,8 @@ int main(void)
 		cmocka_unit_test(counts_of_several_peers_are_not_compared),
 		cmocka_unit_test(long_frames_are_lost_by_the_mtu_that_their_sender_has_found),
 		cmocka_unit_test(losses_before_a_smaller_mtu_are_that_mtu),
+		cmocka_unit_test(a_host_that_often_did_not_poll_is_a_slow_receiver),
+		cmocka_unit_test(a_stop_is_found_in_the_history),
 	};
 
 	return cmocka_run_group_tests_name("dump history", tests, NULL, NULL);
