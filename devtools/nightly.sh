@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. The times are estimates for 2 idle cores, 9.5
+# The checks that take too long for each change. The times are estimates for 2 idle cores, 10.3
 # hours in all; most of the steps have run alone, never all of them in one run.
 #
 #	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
@@ -18,6 +18,8 @@
 #	           A ratio of medians that is 3 % worse in two runs fails (20 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)
+#	matrix     a random tenth of the networks of "sim_net_bench matrix", with new seeds; each row
+#	           prints its seed. A row that misses a goal does not fail the step (45 minutes)
 #	network    streams of real processes over af_packet and UDP sockets, faults of the network,
 #	           processes that are stopped; memory and descriptors must not grow
 #	           (devtools/soak_net.py); needs root (2 hours)
@@ -57,8 +59,8 @@ while [ $# -gt 0 ]; do
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
-	tests | mutants | against | soak | network | fuzz | stress | mpi | mpich | debian | rpm | \
-		debian12 | debian13 | captures)
+	tests | mutants | against | soak | matrix | network | fuzz | stress | mpi | mpich | \
+		debian | rpm | debian12 | debian13 | captures)
 		steps+=("$1")
 		;;
 	*) weft_die "no option or step '$1'; see --help" ;;
@@ -66,8 +68,8 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ ${#steps[@]} -gt 0 ] ||
-	steps=(tests mutants against soak network fuzz stress mpi mpich debian rpm debian12 \
-		debian13 captures)
+	steps=(tests mutants against soak matrix network fuzz stress mpi mpich debian rpm \
+		debian12 debian13 captures)
 
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
@@ -131,6 +133,21 @@ step_network() {
 		command -v $tool >/dev/null || { echo "$tool is not installed"; return 77; }
 	done
 	"$weft_root/devtools/soak_net.py" --seconds "$(amount 7200 40)"
+}
+
+# The whole is 35,280 networks. A message that does not arrive, or twice, fails the step.
+step_matrix() {
+	local part rows seed
+	rows=$(amount 1764 1)
+	seed=$(($(date +%s) / 86400 * 10000))
+	for part in 0 1; do
+		"$weft_build/test/sim/sim_net_bench" matrix $((seed + part * rows)) "$rows" \
+			>"$logs/matrix.$part" &
+	done
+	wait
+	cat "$logs"/matrix.[01]
+	[ "$(cat "$logs"/matrix.[01] | grep -c 'runs missed a goal')" = 2 ] &&
+		! grep -q 'violated:' "$logs"/matrix.[01]
 }
 
 step_fuzz() {
