@@ -95,8 +95,8 @@ WEFT_API uint64_t weft_mem_key(const struct weft_mem *mem);
  * Make a remote key from weft_mem_key() alone. The owner of the memory checks bounds, rights and
  * alignment. Errors that weft_put() would return from its call therefore come from the peer later,
  * as -EKEYREJECTED does. The keys for native access are requested with the first operation over an
- * endpoint whose lanes support it, and again over another one if that endpoint ends first. Until the
- * reply arrives, operations go by messages.
+ * endpoint whose lanes support it, and again over another one if that endpoint ends first. Until
+ * the reply arrives, operations go by messages.
  * @return 0; -EINVAL: @p key is 0; -EOPNOTSUPP: the context has no feature of remote memory;
  *   -ENOMEM
  */

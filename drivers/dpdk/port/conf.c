@@ -135,7 +135,7 @@ static int ring_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	RTE_SET_USED(kv);
 	l->memory = true;
 	l->by_pointer = true;
-	l->no_extbuf = true; /* the receiver would hold the user's memory */
+	l->copies_tx = true; /* ring_tx(): what the sender keeps, and user memory */
 	l->frame_max = UINT16_MAX;
 	l->frame_default = JUMBO_FRAME;
 	l->no_link = true;

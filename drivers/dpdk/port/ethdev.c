@@ -132,8 +132,7 @@ static uint32_t hdr_size(void)
 
 static uint32_t hdrs_per_frame(const struct weft_port_dev *d)
 {
-	return d->limits.no_extbuf || d->limits.no_chains || d->limits.by_pointer ? 0
-										  : HDR_PER_FRAME;
+	return d->limits.no_extbuf || d->limits.no_chains ? 0 : HDR_PER_FRAME;
 }
 
 static uint32_t count_hdrs(const struct weft_port_dev *d, uint32_t frames)

@@ -619,41 +619,68 @@ const struct weft_frame_port_ops weft_port_xdp_ops = {
 
 /* ---- by pointer ----------------------------------------------------------------------------- */
 
+#define RING_BURST 32u
+
 /*
  * The receiver may keep the mbuf or write to it. So a frame that the sender keeps (for
  * retransmission), or whose bytes are not in the mbuf's own memory, is copied.
  */
-static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
+static bool may_be_given(const struct rte_mbuf *m)
 {
-	struct rte_mbuf *copy;
+	return m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1;
+}
 
-	if (m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1)
-		return m;
-	copy = rte_pktmbuf_copy(m, p->fp.pool, 0, UINT32_MAX);
-	p->tx_copied += copy != NULL;
+static struct rte_mbuf *one_buffer(struct rte_mempool *pool, const struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_alloc(pool);
+	char *to;
+
+	if (unlikely(!copy || rte_pktmbuf_tailroom(copy) < m->pkt_len)) {
+		rte_pktmbuf_free(copy);
+		return NULL;
+	}
+	to = rte_pktmbuf_mtod(copy, char *);
+	copy->data_len = (uint16_t)m->pkt_len;
+	copy->pkt_len = m->pkt_len;
+	for (; m; to += m->data_len, m = m->next)
+		memcpy(to, rte_pktmbuf_mtod(m, const void *), m->data_len);
 	return copy;
+}
+
+static uint16_t ring_tx_some(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct rte_mbuf *out[RING_BURST];
+	uint16_t i, sent, end;
+
+	for (end = 0; end < n; end++) {
+		out[end] = may_be_given(pkts[end]) ? pkts[end] : one_buffer(p->fp.pool, pkts[end]);
+		if (unlikely(!out[end]))
+			break;
+	}
+	sent = rte_eth_tx_burst(p->port_id, p->queue, out, end);
+	for (i = 0; i < end; i++) {
+		if (out[i] == pkts[i])
+			continue;
+		p->tx_copied += i < sent;
+		rte_pktmbuf_free(i < sent ? pkts[i] : out[i]);
+	}
+	return sent;
 }
 
 static uint16_t ring_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct weft_port *p = weft_port_of(fp);
-	struct rte_mbuf *m;
-	uint16_t i;
+	uint16_t sent = 0, some, now;
 
-	for (i = 0; i < n && weft_port_is_started(p->dev); i++) {
-		m = to_give_away(p, pkts[i]);
-		if (unlikely(!m))
+	while (sent < n && weft_port_is_started(p->dev)) {
+		some = (uint16_t)RTE_MIN(n - sent, RING_BURST);
+		now = ring_tx_some(p, pkts + sent, some);
+		sent += now;
+		if (now < some)
 			break;
-		if (unlikely(rte_eth_tx_burst(p->port_id, p->queue, &m, 1) == 0)) {
-			if (m != pkts[i])
-				rte_pktmbuf_free(m);
-			break;
-		}
-		if (m != pkts[i])
-			rte_pktmbuf_free(pkts[i]);
 	}
-	p->tx_refused += n - i;
-	return i;
+	p->tx_refused += n - sent;
+	return sent;
 }
 
 const struct weft_frame_port_ops weft_port_ring_ops = {
