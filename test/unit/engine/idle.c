@@ -149,9 +149,9 @@ static void closing_many_at_once_looks_at_one_each(void **state)
 
 static struct raw_conn *new_conn(struct raw_iface *iface)
 {
-	struct raw_conn *c = raw_conn_new(iface, false);
+	struct raw_conn *c;
 
-	assert_non_null(c);
+	assert_int_equal(raw_conn_new(iface, false, &c), 0);
 	c->state = RAW_DOWN; /* nothing is to come of it */
 	return c;
 }
