@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "core/lane_show.h"
 #include "core/worker.h"
 #include "mem/mem.h"
@@ -341,7 +342,15 @@ static int post_native(struct weft_request *req, struct weft_native *n, size_t o
  */
 static int refusal(const struct weft_request *req, unsigned int lane, int rc)
 {
-	return req->me->lanes[lane].lane_ep->up ? rc : -EAGAIN;
+	const struct weft_lane_ep *lane_ep = req->me->lanes[lane].lane_ep;
+
+	if (rc == -EAGAIN || !lane_ep->up)
+		return -EAGAIN;
+	weft_log_limited(&req->mw->rma->limit_refused, WEFT_LOG_WARN,
+			 "%s refuses a native operation of %zu bytes on remote memory: %s; "
+			 "leave the interface out of WEFT_LANES to do without it",
+			 lane_ep->iface->name, req->length, weft_strerror(rc));
+	return rc;
 }
 
 /* @return bytes of the piece, or as refusal() */

@@ -36,6 +36,7 @@
 #include <sys/uio.h>
 
 #include "base/container.h"
+#include "base/log.h"
 #include "base/pacing.h"
 #include "lane_attr.h"
 #include "msg/msg.h"
@@ -136,7 +137,8 @@ struct weft_rma_worker {
 	uint32_t fence_holders;     /* number of endpoints with weft_rma.holds */
 	LIST_HEAD(, weft_rma) used; /* endpoints that may have operations: weft_rma_use() */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
-	struct weft_share gets; /* outstanding pieces of gets and native atomics */
+	struct weft_log_limit limit_refused; /* lines about operations that lanes refuse */
+	struct weft_share gets;              /* outstanding pieces of gets and native atomics */
 	TAILQ_HEAD(, weft_rma) gets_waiting;
 };
 

@@ -342,15 +342,28 @@ static void transfer_dt(struct world *x, struct op *op, bool is_get, struct weft
 	op_end(op, 0);
 }
 
+static bool count_refusals(enum weft_log_level level, const char *source, const char *text,
+			   void *arg)
+{
+	unsigned int *n = arg;
+
+	(void)source;
+	*n += level == WEFT_LOG_WARN && strstr(text, "refuses a native operation") != NULL;
+	return true;
+}
+
 /* As a device does whose limits are others than its driver reports. */
 static void an_operation_that_a_lane_refuses_ends_with_its_error(void **state)
 {
+	unsigned int lines = 0;
 	uint64_t old;
 	struct world x;
 	struct op op;
 
 	(void)state;
 	world_open(&x, 1, NATIVE, "ATOMIC_MODE=device", false);
+	weft_log_set_callback(count_refusals, &lines);
+	weft_log_level = WEFT_LOG_WARN;
 	for (int k = 0; k < 6; k++) {
 		int status = k / 3 ? -EINVAL : 0;
 
@@ -367,6 +380,8 @@ static void an_operation_that_a_lane_refuses_ends_with_its_error(void **state)
 		wait_op(&x, &op);
 		op_end(&op, status);
 	}
+	weft_log_set_callback(NULL, NULL);
+	assert_int_equal(lines, 3);
 	flush(&x, 0, 0);
 	world_close(&x);
 }
