@@ -382,6 +382,10 @@ static int ud_is_reachable(struct weft_lane_iface *base, const void *addr, size_
 {
 	struct ud_iface *u = ud_iface_of(base);
 
+	if (u->status != 0) {
+		snprintf(why, why_len, "%s: %s", base->name, u->what);
+		return u->status;
+	}
 	return roce_reachable(&u->gid, u->gid_gone, u->netdev, WEFT_ROCE_UD, addr, len, why,
 			      why_len);
 }

@@ -235,6 +235,23 @@ static void an_address_that_moves_is_used_by_new_connections(void **state)
 	exchange();
 }
 
+static void a_dead_device_reaches_no_peer(void **state)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	char why[320] = "";
+
+	open_pair("", "");
+	connect_pair();
+	g->lane->ops->get_address(g->lane, addr);
+	fake_event(&fake.device[0], IBV_EVENT_DEVICE_FATAL);
+	rw_run(50000000);
+	assert_int_equal(a.downs, 1);
+	assert_int_equal(f->lane->ops->is_reachable(f->lane, addr, f->lane->attr.dev_addr_len, why,
+						    sizeof(why)),
+			 -ENODEV);
+	assert_non_null(strstr(why, "the device failed or was removed"));
+}
+
 static void datagrams_that_get_lost_are_nobodys_failure(void **state)
 {
 	open_pair("", "");
@@ -262,6 +279,7 @@ int main(void)
 		T(a_message_is_accepted_after_a_cookie_and_but_once),
 		T(a_lost_cookie_is_requested_again),
 		T(an_address_that_moves_is_used_by_new_connections),
+		T(a_dead_device_reaches_no_peer),
 		T(datagrams_that_get_lost_are_nobodys_failure),
 	};
 
