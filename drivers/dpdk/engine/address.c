@@ -440,6 +440,18 @@ static int take_explained(const struct raw_iface *iface, const void *addr, size_
 	return err;
 }
 
+/* Frames of a port of DPDK leave this host, and the kernel takes no frame that its host sends. */
+static bool is_past_kernel(const struct raw_iface *iface, const struct raw_addr *a)
+{
+	static const uint8_t no_mac[6];
+	const uint8_t *mac = iface->port->kernel_mac;
+	uint32_t ip = iface->port->kernel_ip;
+
+	if (memcmp(mac, no_mac, sizeof(no_mac)) != 0 && memcmp(mac, a->mac, sizeof(no_mac)) == 0)
+		return true;
+	return ip != 0 && ip == a->ip && ip != iface->rx_filter.ip && !a->six;
+}
+
 int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 		     size_t why_len)
 {
@@ -470,6 +482,13 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return 0;
 	raw_ip_text(iface, iface->rx_filter.ip, ours, sizeof(ours));
 	raw_ip_text(iface, a.ip, theirs, sizeof(theirs));
+	if (is_past_kernel(iface, &a)) {
+		snprintf(why, why_len,
+			 "the peer is on this host's interface, too, and one end uses sockets, the "
+			 "other a port of DPDK: no frame passes between them; use the driver udp "
+			 "at both ends");
+		return -EHOSTUNREACH;
+	}
 	if (iface->port->ops->reach && a.ip == iface->rx_filter.ip &&
 	    a.udp_port != iface->rx_filter.udp_port)
 		return 0; /* another process of this host */

@@ -266,6 +266,13 @@ struct weft_frame_port {
 	char device[64];
 	uint32_t flags;
 	uint8_t mac[6];
+	/*
+	 * Of the kernel's interface below, since the kernel passes no frame between its sockets
+	 * and a port of DPDK: of UDP sockets its MAC address, of a port of DPDK its IPv4 address
+	 * (host order). All zero: there is no such interface.
+	 */
+	uint8_t kernel_mac[6];
+	uint32_t kernel_ip;
 	/** hosts of an IPv6 lane, with their numbers; freed with the port. NULL = no IPv6 */
 	struct weft_hosts *hosts;
 	uint8_t ip6[16]; /**< on an IPv6 lane its address */

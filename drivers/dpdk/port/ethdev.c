@@ -525,6 +525,7 @@ static int fill_frame_port(struct weft_port *p, const struct weft_port_opts *o, 
 		weft_port_take_ip6(p, o);
 	weft_port_events_begin(p);
 	fp->latency = d->limits.latency;
+	fp->kernel_ip = d->limits.kernel_link ? weft_kernel_ip(d->limits.if_index) : 0;
 	fp->pool = d->pools[p->queue];
 	fp->hdr_pool = d->hdr_pools[p->queue];
 	fp->rx_chained = weft_port_rx_scatters(d, rte_pktmbuf_data_room_size(fp->pool) -

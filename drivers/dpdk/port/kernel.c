@@ -135,6 +135,17 @@ bool weft_kernel_link_up(unsigned int if_index)
 	return (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
+uint32_t weft_kernel_ip(unsigned int if_index)
+{
+	struct sockaddr_in ip;
+	struct ifreq ifr;
+
+	if (interface_ioctl(if_index, SIOCGIFADDR, &ifr))
+		return 0;
+	memcpy(&ip, &ifr.ifr_addr, sizeof(ip));
+	return ntohl(ip.sin_addr.s_addr);
+}
+
 void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size)
 {
 	char name[IF_NAMESIZE] = "?";

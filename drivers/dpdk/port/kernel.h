@@ -11,6 +11,8 @@
 bool weft_kernel_link_up(unsigned int if_index);
 /** Write why the interface has no link: the side that is down. */
 void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
+/** The interface's first IPv4 address, host order; 0 = it has none. */
+uint32_t weft_kernel_ip(unsigned int if_index);
 /** MTU of the interface; 0 = there is no such interface. */
 uint32_t weft_kernel_mtu(unsigned int if_index);
 /** The MTU of a veth's other end; 0 = it is no veth, or the other end is not visible here. */

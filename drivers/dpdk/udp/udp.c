@@ -723,6 +723,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 {
 	struct weft_frame_port *fp = &u->fp;
 	socklen_t len = sizeof(int);
+	struct ifreq r;
 	int rcvbuf = 0;
 
 	fp->ops = &udp_ops;
@@ -733,6 +734,9 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 		    WEFT_FRAME_PORT_SOCKET | WEFT_FRAME_PORT_RX_OWN |
 		    (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
 	weft_udp_mac(u->ip, fp->mac);
+	/* The other end of a tap is a program of this host, with the tap's MAC address. */
+	if (!has(u->name, "tun_flags") && iface_ioctl(main_fd(u), u->name, SIOCGIFHWADDR, &r) == 0)
+		memcpy(fp->kernel_mac, r.ifr_hwaddr.sa_data, sizeof(fp->kernel_mac));
 	fp->socket = SOCKET_ID_ANY;
 	fp->tx_depth = TX_DEPTH;
 	getsockopt(main_fd(u), SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len);

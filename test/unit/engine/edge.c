@@ -457,6 +457,32 @@ static void the_far_end_is_known_by_its_frames(void **state)
 	}
 }
 
+static void sockets_and_a_port_of_one_interface_do_not_connect(void **state)
+{
+	struct weft_frame_addr b;
+	struct weft_frame_port *port;
+	char why[320] = "";
+
+	(void)state;
+	pair_open(&pair, NULL, 13);
+	port = raw_iface_of(A->iface)->port;
+	B->iface->ops->get_address(B->iface, &b);
+	assert_int_equal(A->iface->ops->is_reachable(A->iface, &b, sizeof(b), why, sizeof(why)), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		if (i == 0)
+			memcpy(port->kernel_mac, b.mac, sizeof(b.mac));
+		else
+			port->kernel_ip = weft_get32(b.ip);
+		assert_int_equal(A->iface->ops->is_reachable(A->iface, &b, sizeof(b), why,
+							     sizeof(why)),
+				 -EHOSTUNREACH);
+		assert_non_null(strstr(why, "use the driver udp at both ends"));
+		memset(port->kernel_mac, 0, sizeof(port->kernel_mac));
+		port->kernel_ip = 0;
+	}
+	pair_close(&pair);
+}
+
 /* ---- IPv6 ---- */
 
 static const uint8_t peer_ip6[16] = {0xfd, [15] = 7};
@@ -627,6 +653,7 @@ static void windows_follow_networks_and_not_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sockets_and_a_port_of_one_interface_do_not_connect),
 		cmocka_unit_test(addresses_with_ipv6),
 		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
