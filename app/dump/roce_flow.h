@@ -12,6 +12,7 @@
  * "Arrived" are requests below the PSN that the receiver expects. It is computed from the requests
  * in the capture, and from NAKs that no gap in the capture explains: those packets were lost behind
  * it. A requester that does not wait for a NAK repeats such packets first, and they count wrongly.
+ * The responder's own counter lacks what came to a queue pair that had failed or was closed.
  *
  * All queue pairs of a lane begin with one random PSN. The wire-up names the first of them.
  */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocev2.py BUILD: weft-dump and tshark read the same from packets of RoCE v2. The capture is of
 rdma_rxe over veth, 401 packets cut at 100 bytes, while 5 % of what one end sent was lost
-(test/guest/cases/65-packets.sh). Prints TAP."""
+(test/guest/cases/65-packets.sh, which also makes the capture of a lane with three queue pairs).
+Prints TAP."""
 
 import collections
 import json
@@ -18,6 +19,7 @@ import tap  # noqa: E402
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 DUMP = os.path.join(sys.argv[1], 'app', 'weft-dump')
 FILE = os.path.join(ROOT, 'test', 'data', 'rocev2.pcapng')
+LANE = os.path.join(ROOT, 'test', 'data', 'rocev2_lane.pcapng')
 RESPONSES = range(13, 19)
 NAK = 3
 
@@ -79,7 +81,22 @@ def the_report_names_the_connection():
     assert any(line.startswith('1 connection of RoCE v2: 401 packets') for line in lines), lines
 
 
+def each_queue_pair_has_the_name_of_its_lane():
+    flows = json.loads(output(DUMP, '-j', LANE))['roce_flows']
+    of_lane = [flow for flow in flows if flow['requests']]
+    assert {flow['to_qp'] for flow in of_lane} == {0x13, 0x14, 0x15}, flows
+    workers = {flow['from']: flow['from_worker'] for flow in of_lane if flow['to_qp'] == 0x13}
+    assert len(of_lane) == 6 and len(set(workers.values())) == 2, flows
+    for flow in of_lane:
+        assert flow['lane'] == 0, flow
+        assert flow['from_worker'] == workers[flow['from']], (flow, workers)
+        assert flow['to_worker'] == workers[flow['to']], (flow, workers)
+    # Those of datagrams belong to no lane.
+    assert len(flows) == 8 and sum('lane' in flow for flow in flows) == 6, flows
+
+
 if not shutil.which('tshark'):
     print('there is no tshark')
     sys.exit(77)
-tap.run([each_packet_is_read_alike, faults_are_counted_alike, the_report_names_the_connection])
+tap.run([each_packet_is_read_alike, faults_are_counted_alike, the_report_names_the_connection,
+         each_queue_pair_has_the_name_of_its_lane])
