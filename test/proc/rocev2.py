@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocev2.py BUILD: weft-dump and tshark read the same from packets of RoCE v2. The capture is of
 rdma_rxe over veth, 401 packets cut at 100 bytes, while 5 % of what one end sent was lost
-(test/guest/cases/65-packets.sh, which also makes the capture of a lane with three queue pairs).
-Prints TAP."""
+(test/guest/cases/65-packets.sh, which also makes the captures of a lane with three queue pairs,
+and of a receiver without buffers). Prints TAP."""
 
 import collections
 import json
@@ -20,8 +20,9 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 DUMP = os.path.join(sys.argv[1], 'app', 'weft-dump')
 FILE = os.path.join(ROOT, 'test', 'data', 'rocev2.pcapng')
 LANE = os.path.join(ROOT, 'test', 'data', 'rocev2_lane.pcapng')
+RNR = os.path.join(ROOT, 'test', 'data', 'rocev2_rnr.pcapng')
 RESPONSES = range(13, 19)
-NAK = 3
+RNR_NAK, NAK = 1, 3
 
 
 def output(*command):
@@ -29,11 +30,11 @@ def output(*command):
                           stderr=subprocess.DEVNULL).stdout
 
 
-def by_tshark():
+def by_tshark(name=FILE):
     """Source, opcode, QP, PSN, kind and code of the answer, of each packet."""
     fields = ['ip.src', 'infiniband.bth.opcode', 'infiniband.bth.destqp', 'infiniband.bth.psn',
               'infiniband.aeth.syndrome.opcode', 'infiniband.aeth.syndrome.error_code']
-    text = output('tshark', '-r', FILE, '-T', 'fields', '-E', 'separator=,',
+    text = output('tshark', '-r', name, '-T', 'fields', '-E', 'separator=,',
                   *[part for field in fields for part in ('-e', field)])
     packets = [line.split(',') for line in text.splitlines()]
     return [(p[0], int(p[1], 0), int(p[2], 0), int(p[3], 0), *(int(x, 0) if x else None
@@ -95,8 +96,18 @@ def each_queue_pair_has_the_name_of_its_lane():
     assert len(flows) == 8 and sum('lane' in flow for flow in flows) == 6, flows
 
 
+def a_receiver_without_buffers_is_named():
+    refused = sum(packet[4] == RNR_NAK for packet in by_tshark(RNR))
+    assert refused > 1, refused
+    line = output(DUMP, RNR).splitlines()[0]
+    assert 'from 10.0.0.1 ' in line and f', {refused} RNR NAKs (wait 0.64 ms), ' in line, line
+    assert 'to do: let the receiver post more receive buffers' in line, line
+    # A request that met no buffer had not arrived.
+    assert 'requests sent again, ' in line and 'had arrived' not in line, line
+
+
 if not shutil.which('tshark'):
     print('there is no tshark')
     sys.exit(77)
 tap.run([each_packet_is_read_alike, faults_are_counted_alike, the_report_names_the_connection,
-         each_queue_pair_has_the_name_of_its_lane])
+         each_queue_pair_has_the_name_of_its_lane, a_receiver_without_buffers_is_named])
