@@ -90,8 +90,23 @@ static bool a_count_written_by_a_liar_ends_the_lane(void)
 	return true;
 }
 
+/* By a sender beyond its window, as credit never lets the queue run dry. */
+static bool a_shared_queue_that_ran_dry_is_refused_until_it_is_filled(void)
+{
+	CHECK(open_pair("window=4"));
+	b.asleep = true;
+	CHECK(post_raw(a.lane_ep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(0, 5, 0), 100));
+	WITHIN(10, kernel_counter(name_a, "rcvd_rnr_err") > 0);
+	CHECK(kernel_counter(name_b, "send_rnr_err") > 0 && a.down == 0);
+	b.asleep = false;
+	WITHIN(10, b.down == 1);
+	CHECK(b.status == -EPROTO && counter(&b, "drop.bad_immediate") == 1 && b.got == 4);
+	return true;
+}
+
 const struct behaviour roce_hostile[] = {
 	BEHAVIOUR(hostile_immediate_data_is_dropped_counted_and_ends_the_lane),
 	BEHAVIOUR(a_count_written_by_a_liar_ends_the_lane),
+	BEHAVIOUR(a_shared_queue_that_ran_dry_is_refused_until_it_is_filled),
 	{NULL, NULL},
 };
