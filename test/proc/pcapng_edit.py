@@ -45,10 +45,11 @@ def block(kind, body):
 
 
 class Capture:
-    """Blocks before the packets, packets, and no statistics: they would be of the whole file."""
+    """Blocks before the packets, packets, and no statistics: they would be of the whole file.
+    Notes are comments of statistics at the end: interface and text."""
 
     def __init__(self, path):
-        self.head, self.records = [], []
+        self.head, self.records, self.notes = [], [], []
         with open(path, 'rb') as f:
             data = f.read()
         at = 0
@@ -77,6 +78,11 @@ class Capture:
                 f.write(block(kind, body))
             for record in self.records:
                 f.write(record.block())
+            for iface, text in self.notes:
+                time = self.records[-1].time
+                f.write(block(STATISTICS, struct.pack('<IIIHH', iface, time >> 32,
+                                                      time & 0xffffffff, 1, len(text)) +
+                              text.encode() + bytes(-len(text) % 4) + bytes(4)))
             for iface in sorted({r.iface for r in self.records}) if closed else ():
                 time = self.records[-1].time
                 f.write(block(STATISTICS, struct.pack('<III', iface, time >> 32,
