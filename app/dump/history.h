@@ -23,8 +23,8 @@ enum history_count {
 	HISTORY_DAMAGED,
 	HISTORY_LOWERED,
 	HISTORY_CONNS,
-	HISTORY_LATE,    /**< us in which the lane was not polled; 0 in files that lack it */
-	HISTORY_STOPPED, /**< those in times of 0.1 s and more */
+	HISTORY_LATE,    /**< us without a poll, in times of 1 ms and more; 0 in older files */
+	HISTORY_STOPPED, /**< the same, of 0.1 s and more */
 	HISTORY_COUNTS
 };
 

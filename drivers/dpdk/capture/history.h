@@ -37,8 +37,8 @@
 	X(DAMAGED, "damaged")                                                           \
 	X(LOWERED, "lowered") /* times that a connection went on with smaller frames */ \
 	X(CONNS, "conns")     /* connections now */                                     \
-	X(LATE, "late")       /* us in which the lane was not polled */                 \
-	X(STOPPED, "stopped") /* those in times of 0.1 s and more */
+	X(LATE, "late")       /* us without a poll, in times of 1 ms and more */        \
+	X(STOPPED, "stopped") /* the same, of 0.1 s and more */
 #define WEFT_HISTORY_ENUM(id, name) WEFT_HISTORY_##id,
 enum weft_history_count { WEFT_HISTORY_LIST(WEFT_HISTORY_ENUM) WEFT_HISTORY_COUNTS };
 #undef WEFT_HISTORY_ENUM

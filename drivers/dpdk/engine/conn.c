@@ -413,7 +413,7 @@ void raw_counts_note(const struct raw_iface *iface)
 	count[WEFT_HISTORY_DAMAGED] = (uint32_t)(n[RAW_DROP_BAD_CSUM] + n[RAW_DROP_SEAL_TAG]);
 	count[WEFT_HISTORY_LOWERED] = (uint32_t)n[RAW_MTU_LOWER];
 	count[WEFT_HISTORY_CONNS] = iface->conn_count;
-	count[WEFT_HISTORY_LATE] = (uint32_t)(iface->gaps.total / 1000);
+	count[WEFT_HISTORY_LATE] = (uint32_t)(iface->gaps.late / 1000);
 	count[WEFT_HISTORY_STOPPED] = (uint32_t)(iface->gaps.stopped / 1000);
 	weft_history_note(history, iface->now, count);
 }
@@ -455,6 +455,7 @@ uint16_t raw_rx_hold(const struct raw_iface *iface, const struct raw_rx *rx)
 /* ------------------------------------------------------------------ gaps between polls */
 
 #define UNIT_NS 16000u
+#define LATE_NS 1000000u   /* a program that computes between its calls has shorter gaps */
 #define STOP_NS 100000000u /* a longer gap is a stop */
 /* A block may be lost: this number of frames in a row has it. */
 #define TIMES 5u
@@ -464,6 +465,8 @@ void raw_gap_note(struct raw_iface *iface, uint64_t ns)
 	struct raw_gaps *g = &iface->gaps;
 
 	g->total += ns;
+	if (ns >= LATE_NS)
+		g->late += ns;
 	if (ns >= STOP_NS)
 		g->stopped += ns;
 	g->recent[g->count++ % RAW_GAPS_KEPT] =

@@ -288,8 +288,8 @@ struct raw_wait {
 
 /* Times in which the owner did not poll: raw_gap_note(). */
 struct raw_gaps {
-	uint64_t total;   /* ns */
-	uint64_t stopped; /* ns in long ones */
+	uint64_t total;         /* ns */
+	uint64_t late, stopped; /* ns in long ones, and in very long ones */
 	uint32_t count;
 	uint16_t recent[RAW_GAPS_KEPT]; /* units of 16 us; newest: (count - 1) % RAW_GAPS_KEPT */
 };

@@ -372,6 +372,7 @@ static void gaps_are_reported_five_times(void **state)
 	for (unsigned int i = 0; i < 15; i++)
 		raw_gap_note(iface, 16000);
 	assert_true(take(2, 8 + 625 + 16 + 2 + 15));
+	assert_int_equal(iface->gaps.late, 10 * MS);
 	assert_int_equal(iface->gaps.stopped, 0);
 	raw_gap_note(iface, 16000ull * 70000);
 	assert_int_equal(iface->gaps.stopped, 16000ull * 70000);
