@@ -17,11 +17,12 @@
 #define AGAIN_MOST 64u  /* largest number of these: each cut, and the end of a climb, doubles it */
 #define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */
 /*
- * The rate of a flow with a share of s grows by at most 1 - s of what its window grows by. A climb
- * goes on while the rate grows by at least AGAIN_GROW / AGAIN_PARTS of what the window grows by.
+ * The rate of a flow with a share of s grows by at most 1 - s of what its window grows by, and by
+ * less while the others grow, too. A climb goes on while the rate grows by at least
+ * AGAIN_GROW / AGAIN_PARTS of what the window grows by.
  */
-#define AGAIN_PARTS 16u
-#define AGAIN_GROW 9u
+#define AGAIN_PARTS 1024u
+#define AGAIN_GROW 416u
 #define STARVED_PARTS 4u   /* starved: the rate is less than 1/4 of the highest one */
 #define STARVED_ROUNDS 32u /* rounds in a row with such a rate and a delay: mode SHARE begins */
 #define STARVED_NS 200000000u
@@ -172,9 +173,8 @@ static void climb_again_round(struct weft_cc *cc, uint64_t now)
 		return;
 	}
 	if (r->from >= c->from / 4 * 5) {
-		grown = part(AGAIN_PARTS, r->from - c->from, c->from);
-		if (rate * AGAIN_PARTS <
-		    c->rate * (AGAIN_PARTS + grown * AGAIN_GROW / AGAIN_PARTS)) {
+		grown = part(AGAIN_GROW, r->from - c->from, c->from);
+		if (rate * AGAIN_PARTS < c->rate * (AGAIN_PARTS + grown)) {
 			climb_again_end(cc, now);
 			return;
 		}

@@ -281,6 +281,43 @@ static void after_a_loss_the_window_grows_as_that_of_cubic(void **state)
 
 /* ---------------------------------------------------------------- the start */
 
+/* @return does a climb go on, if the rate of a stage grows by @p part of what the window does */
+static bool climb_goes_on(double part)
+{
+	const uint32_t late = 7 * LONG_TARGET / 2;
+	uint32_t from, acked = 0;
+	struct weft_cc_climb *c;
+	struct path p;
+
+	climb_open(&p);
+	c = &p.cc.delay.climb;
+	for (unsigned int i = 0; i < 6; i++)
+		ack_late(&p, LONG, late, p.cc.window);
+	lose_much(&p, late);
+	for (unsigned int i = 0; i < 8; i++)
+		ack_late(&p, LONG, late, p.cc.window);
+	assert_true(c->on && c->again);
+	/* The rate of the first stage is that of its window. */
+	from = c->from;
+	for (unsigned int i = 0; i < 8 && c->from == from; i++) {
+		acked = p.cc.window;
+		ack_late(&p, LONG, late, acked);
+	}
+	assert_int_equal(c->from, acked);
+	for (unsigned int i = 0; i < 8 && c->on && c->from == acked; i++)
+		ack_late(&p, LONG, late, acked + (uint32_t)(part * (p.cc.window - acked)));
+	assert_true(!c->on || c->from > acked);
+	return c->on;
+}
+
+/* A Cubic flow on the same link grows, too, so the rate grows by less than half as much. */
+static void a_climb_needs_two_fifths_of_its_growth(void **state)
+{
+	(void)state;
+	assert_true(climb_goes_on(0.42));
+	assert_false(climb_goes_on(0.39));
+}
+
 /* A window that has doubled, and carries nearly twice as much, has no queue of its own. */
 static void a_delay_next_to_a_growing_rate_does_not_end_the_start(void **state)
 {
@@ -470,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_climb_grows_by_a_sixth),
 		cmocka_unit_test(a_climb_needs_a_window_that_is_used),
 		cmocka_unit_test(after_a_loss_the_window_grows_as_that_of_cubic),
+		cmocka_unit_test(a_climb_needs_two_fifths_of_its_growth),
 		cmocka_unit_test(a_delay_next_to_a_growing_rate_does_not_end_the_start),
 		cmocka_unit_test(a_constant_delay_of_a_small_window_is_a_link),
 		cmocka_unit_test(a_path_that_begins_in_a_queue_does_not_count_it),
