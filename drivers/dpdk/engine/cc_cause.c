@@ -12,9 +12,11 @@
 #define START_MORE 7u
 /* in place of START_MORE for the round after one in which the window was held */
 #define START_HELD 6u
-#define CLIMB_IDLE 4u   /* a climb ends after this number of rounds that the window did not limit */
-#define AGAIN_FIRST 8u  /* rounds to the next climb after the first cut by loss */
-#define AGAIN_MOST 64u  /* largest number of these: each cut, and the end of a climb, doubles it */
+#define CLIMB_IDLE 4u  /* a climb ends after this number of rounds that the window did not limit */
+#define AGAIN_FIRST 8u /* rounds to the next climb after the first cut by loss */
+#define AGAIN_MOST 64u /* largest number of these: each cut, and the end of a climb, doubles it */
+/* from a cut or the end of a climb to the next one, at most: rounds in a deep queue are long */
+#define AGAIN_NS 2500000000ull
 #define AGAIN_CLIMB 12u /* after a cut by loss, a climb grows the window by 1/12 in a round */
 /*
  * The rate of a flow with a share of s grows by at most 1 - s of what its window grows by, and by
@@ -157,6 +159,7 @@ static void climb_again(struct weft_cc *cc)
 
 	c->on = true;
 	c->again = true;
+	c->wait = 0;
 	c->unlimited = 0;
 	c->rate = c->rate_now;
 	climb_stage(cc);
@@ -285,9 +288,10 @@ static bool is_starved(struct weft_cc *cc)
 static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
 {
 	struct weft_cc_climb *c = &cc->delay.climb;
+	bool due = c->wait > 0 && (--c->wait == 0 || now - c->cut_at >= AGAIN_NS);
 	uint32_t to = plus(cc, cc->conf.frame);
 
-	if (c->wait > 0 && --c->wait == 0 && weft_cc_long(cc))
+	if (due && weft_cc_long(cc))
 		climb_again(cc);
 	if (c->on && c->again) {
 		climb_again_round(cc, now);

@@ -279,7 +279,22 @@ static void after_a_loss_the_window_grows_as_that_of_cubic(void **state)
 	assert_int_equal(p.cc.window, w + FRAME);
 }
 
-/* ---------------------------------------------------------------- the start */
+/* In a deep queue eight rounds may take longer than the 2.5 s after which a climb begins. */
+static void long_rounds_do_not_delay_a_climb(void **state)
+{
+	const uint32_t late = 500 * MS;
+	unsigned int rounds = 0;
+	struct path p;
+
+	(void)state;
+	climb_open(&p);
+	for (unsigned int i = 0; i < 6; i++)
+		ack_late(&p, LONG, late, p.cc.window);
+	lose_much(&p, late);
+	for (; rounds < 8 && !p.cc.delay.climb.on; rounds++)
+		ack_late(&p, LONG, late, p.cc.window);
+	assert_in_range(rounds, 4, 5);
+}
 
 /* @return does a climb go on, if the rate of a stage grows by @p part of what the window does */
 static bool climb_goes_on(double part)
@@ -317,6 +332,8 @@ static void a_climb_needs_two_fifths_of_its_growth(void **state)
 	assert_true(climb_goes_on(0.42));
 	assert_false(climb_goes_on(0.39));
 }
+
+/* ---------------------------------------------------------------- the start */
 
 /* A window that has doubled, and carries nearly twice as much, has no queue of its own. */
 static void a_delay_next_to_a_growing_rate_does_not_end_the_start(void **state)
@@ -507,6 +524,7 @@ int main(void)
 		cmocka_unit_test(a_climb_grows_by_a_sixth),
 		cmocka_unit_test(a_climb_needs_a_window_that_is_used),
 		cmocka_unit_test(after_a_loss_the_window_grows_as_that_of_cubic),
+		cmocka_unit_test(long_rounds_do_not_delay_a_climb),
 		cmocka_unit_test(a_climb_needs_two_fifths_of_its_growth),
 		cmocka_unit_test(a_delay_next_to_a_growing_rate_does_not_end_the_start),
 		cmocka_unit_test(a_constant_delay_of_a_small_window_is_a_link),
