@@ -491,14 +491,14 @@ struct weft_ep_lane_info {
 	double send_overhead, recv_overhead, reg_cost, reg_growth;
 	double cpu;        /* s: CPU time that weft_ep_lane.latency includes */
 	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
-	const char *bandwidth_from, *latency_from; /* origin of the number, as text */
 	uint8_t local_iface, remote_iface;
-	bool numbers;       /* the text of weft_lane_why_text() has the lane's numbers */
+	bool numbers; /* the text of weft_lane_why_text() has the lane's numbers */
+	const char *bandwidth_from, *latency_from; /* origin of the number, as text */
 	char *remote, *why; /* peer's network address; why the lane is used, or not; NULL = "" */
 };
 
 struct weft_ep {
-	/* hot: every send and every receive */
+	/* one cache line: every send and every receive */
 	struct weft_worker *worker;
 	struct weft_msg_ep *msg;
 	enum weft_ep_state state;
@@ -509,26 +509,28 @@ struct weft_ep {
 	/* bit i: lane i died, and the peer's receive state is not known yet */
 	uint16_t lanes_closing;
 	uint8_t lane_room;
+	/* created or claimed by the application; else a peer's connect made the ep */
+	bool owned;
+	bool remote_closed;
+	/** CLOSE follows the peer's CLOSING, so the endpoint must not be claimed */
+	bool remote_closing;
 	/* lane_room entries: first_lane and first_info, or allocated */
 	struct weft_ep_lane *lanes;
 	struct weft_ep_lane_info *lane_info;
+	struct weft_ep_closing *closing;
+	uint32_t slot, generation; /* generation 0: weft_ep_retire() ran */
+
 	struct weft_ep_lane first_lane;
 	struct weft_ep_lane_info first_info;
 	/* connection layer */
 	/* bytes/s of copies: the slower end, or this end if the peer sends none; 0 = unset */
 	double bcopy_bw;
 	int status;
-	/* created or claimed by the application; else a peer's connect made the ep */
-	bool owned;
-	bool remote_closed;
-	/** CLOSE follows the peer's CLOSING, so the endpoint must not be claimed */
-	bool remote_closing;
-	uint32_t slot, generation;   /* generation 0: weft_ep_retire() ran */
+	uint32_t conn_sn;
 	struct weft_wire_ref remote; /* 0,0 = not known */
 	uint64_t remote_id;
 	/* of this end, of the peer: wire-up messages are checked by them; 0 = not known */
 	uint64_t secret, remote_secret;
-	uint32_t conn_sn;
 	char remote_name[64];
 	struct weft_wireup *wireup;     /* NULL once each lane is attached or left out */
 	struct weft_failover *failover; /* NULL = no second lane has ever come up, or no memory */
@@ -537,15 +539,14 @@ struct weft_ep {
 	 * or their driver makes a key for each
 	 */
 	struct weft_lane_key *lane_key;
-	struct weft_ep_closing *closing;
 	struct weft_peer *peer;  /* NULL on loopback, and after weft_ep_retire() */
 	struct weft_texts texts; /* results of queries */
 	/* whose quota the endpoint uses; NULL = created or claimed here, or ended */
 	struct weft_host *host;
 	bool host_busy;     /* the endpoint is in host->busy, else in host->eps */
+	int fail_status;    /* status with which fail_later() will fail the ep; 0 = none */
 	uint64_t placed_at; /* ns: when the endpoint got its host */
-	uint64_t timer;  /* ns: when weft_conns_timers() must handle the ep; UINT64_MAX = never */
-	int fail_status; /* status with which fail_later() will fail the ep; 0 = none */
+	uint64_t timer; /* ns: when weft_conns_timers() must handle the ep; UINT64_MAX = never */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;

@@ -109,10 +109,11 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 			      bool owned)
 {
 	const struct weft_platform *platform = w->ctx->platform;
-	struct weft_ep *ep = calloc(1, sizeof(*ep));
+	struct weft_ep *ep = aligned_alloc(64, (sizeof(*ep) + 63) / 64 * 64);
 
 	if (!ep)
 		return NULL;
+	memset(ep, 0, sizeof(*ep));
 	ep->worker = w;
 	ep->state = WEFT_EP_CONNECTING;
 	ep->owned = owned;

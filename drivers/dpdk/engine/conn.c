@@ -475,7 +475,10 @@ void raw_gap_note(struct raw_iface *iface, uint64_t ns)
 
 void raw_gap_init(struct raw_conn *c, bool reads)
 {
-	c->gap = (struct raw_conn_gap){.reads = reads, .sent = c->iface->gaps.count};
+	c->gap = (struct raw_conn_gap){0};
+	c->rx.gap_reads = reads;
+	c->rx.gap_times = 0;
+	c->rx.gap_sent = c->iface->gaps.count;
 }
 
 /* The longest gap since the last block, among the newest RAW_GAPS_KEPT. */
@@ -492,19 +495,19 @@ static uint16_t longest_since(const struct raw_gaps *g, uint32_t sent)
 bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block)
 {
 	const struct raw_gaps *g = &c->iface->gaps;
-	struct raw_conn_gap *gap = &c->gap;
+	struct raw_rx *rx = &c->rx;
 
-	if (!gap->reads)
+	if (!rx->gap_reads)
 		return false;
-	if (gap->sent != g->count) {
-		gap->longest = longest_since(g, gap->sent);
-		gap->sent = g->count;
-		gap->times = TIMES;
+	if (rx->gap_sent != g->count) {
+		c->gap.longest = longest_since(g, rx->gap_sent);
+		rx->gap_sent = g->count;
+		rx->gap_times = TIMES;
 	}
-	if (gap->times == 0)
+	if (rx->gap_times == 0)
 		return false;
-	gap->times--;
-	block->longest = weft_put16(gap->longest);
+	rx->gap_times--;
+	block->longest = weft_put16(c->gap.longest);
 	block->total = weft_put16((uint16_t)(g->total / UNIT_NS));
 	return true;
 }

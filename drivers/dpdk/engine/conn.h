@@ -61,6 +61,9 @@ struct raw_rx {
 	TAILQ_ENTRY(raw_rx) ack_link; /* in iface->ack_list, while on_ack_list */
 	/* A duplicate, or a frame beyond the window, came: the next ACK goes over all paths. */
 	bool ack_all;
+	bool gap_reads;    /* the peer accepts blocks of gaps (struct raw_conn_gap) */
+	uint8_t gap_times; /* further frames that contain the last block */
+	uint32_t gap_sent; /* iface->gaps.count at the last block that was made */
 };
 
 static_assert(offsetof(struct raw_rx, ack_link) <= RTE_CACHE_LINE_MIN_SIZE, "line of a receiver");
@@ -242,11 +245,11 @@ struct raw_tx {
 	 * DATA arrived (want_ack())
 	 */
 	uint8_t acked_alone;
-	uint8_t limit;    /* 1 + the enum raw_limit that holds frames back; 0 = none does */
-	uint64_t cc_next; /* tx_clock before which no paced frame leaves, if cc_gap != 0 */
-
+	uint8_t limit; /* 1 + the enum raw_limit that holds frames back; 0 = none does */
 	/* tx_clock of the first timeout in a row, until its cause is known; 0 = none */
 	uint64_t cc_quiet;
+
+	uint64_t cc_next; /* tx_clock before which no paced frame leaves, if cc_gap != 0 */
 	STAILQ_HEAD(, raw_flush) flushes;
 	LIST_HEAD(, raw_zc) zc;
 	TAILQ_ENTRY(raw_tx) link;       /* in iface->tx_list */
@@ -262,7 +265,7 @@ struct raw_tx {
 };
 
 static_assert(offsetof(struct raw_tx, cc) <= RTE_CACHE_LINE_MIN_SIZE, "first line of a sender");
-static_assert(offsetof(struct raw_tx, cc_quiet) <= 2 * RTE_CACHE_LINE_MIN_SIZE,
+static_assert(offsetof(struct raw_tx, cc_next) <= 2 * RTE_CACHE_LINE_MIN_SIZE,
 	      "second line of a sender");
 
 static inline struct raw_slot *raw_slot(const struct raw_tx *tx, uint32_t seq)
@@ -426,11 +429,8 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 
 /* Progress blocks of a connection: see "gaps between polls" below. */
 struct raw_conn_gap {
-	uint32_t sent;       /* iface->gaps.count at the last block that was made */
 	uint16_t longest;    /* the field `longest` of the last block that was made */
 	uint16_t peer_total; /* the field `total` of the peer's last block, if `reported` */
-	uint8_t times;       /* further frames that contain the last block */
-	bool reads;          /* the peer accepts such blocks */
 	bool reported;       /* the peer has sent such a block */
 };
 
@@ -459,19 +459,22 @@ struct raw_conn {
 	bool ect;          /* sends ECT(0): the peer reports marks, and the window follows them */
 	/* bytes of the longest frame, Ethernet header included, on which both ends agreed */
 	uint16_t frame_size;
+	uint32_t id; /* ours; `token` belongs to it */
 
 	/* Cache lines 3 and 4: sending a frame, processing an acknowledgement. */
 	struct raw_tx tx __rte_cache_aligned;
 
+	TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
+	struct weft_table_node by_hello; /* in iface->hello, while in_hello: a responder's */
+
+	/* Two cache lines: the header of each frame. */
 	uint8_t tmpl[RAW_HEAD_MAX];
 	struct weft_encap_hdr encap;
 	struct raw_path first_path;
 
-	TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
-	bool resolving, lingers;         /* is in iface->resolving, in iface->closed */
+	bool resolving, lingers; /* is in iface->resolving, in iface->closed */
 	bool in_hello;
-	struct weft_table_node by_hello; /* in iface->hello, while in_hello: a responder's */
-	uint32_t id, token;              /* ours */
+	uint32_t token;
 	uint32_t remote_id, remote_token;
 	uint64_t secret, remote_secret; /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;         /* NULL once the connection is up, has failed or is closed */

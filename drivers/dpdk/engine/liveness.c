@@ -303,13 +303,14 @@ static void fail_gone(struct raw_conn *c)
 static bool is_stuck(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	bool deaf = c->mtu.searching && c->search->small_acks == 0;
 	char text[320], peer[64];
+	bool deaf;
 	double s;
 
 	if (c->tx.timer == 0 || iface->live_clock - c->tx.round_at < iface->conf.peer_timeout_ns ||
 	    iface->live_clock - c->rx.seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
+	deaf = c->mtu.searching && c->search->small_acks == 0;
 	s = (double)(iface->live_clock - c->tx.round_at) / 1e9;
 	raw_peer_text(c, peer, sizeof(peer));
 	if (deaf)
@@ -397,7 +398,7 @@ static void up_timer(struct raw_conn *c)
 		raw_window_open(c);
 	if (c->multi)
 		raw_multi_timer(c);
-	else if (c->path_busy && iface->paths_auto)
+	else if (iface->paths_auto && c->path_busy)
 		raw_path_open(c);
 	if (c->tx.loss_timer != 0 && iface->tx_clock >= c->tx.loss_timer)
 		raw_loss_detect(c);

@@ -189,7 +189,7 @@ static void a_peer_that_reads_no_reports_gets_none(void **state)
 	(void)state;
 	pair_open(&pair, &pair_fixed, 47);
 	pair_connect(&pair);
-	raw_conn_of(B->accepted)->gap.reads = false;
+	raw_conn_of(B->accepted)->rx.gap_reads = false;
 	late(0, 5 * MS);
 	late(1, 5 * MS);
 	assert_int_equal(pair_counter(A, RAW_PEER_GAPS), 0);
