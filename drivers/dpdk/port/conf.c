@@ -327,16 +327,27 @@ static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	return 0;
 }
 
+/*
+ * The PMD copies frames into the peer's buffers at once. It has no call that sets an MTU, and sends
+ * frames of any size that these buffers hold.
+ */
+static int vhost_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	int rc = ethdev_limits(d, kv);
+
+	d->limits.copies_tx = true;
+	d->limits.any_mtu = true;
+	return rc;
+}
+
 typedef int (*find_fn)(struct weft_port_dev *d, const struct rte_kvargs *kv);
 
 static const struct {
 	const char *driver;
 	find_fn find;
 } known[] = {
-	{"net_memif", memif_limits},
-	{"net_ring", ring_limits},
-	{"net_af_packet", packet_limits},
-	{"net_af_xdp", xdp_limits},
+	{"net_memif", memif_limits}, {"net_ring", ring_limits},   {"net_af_packet", packet_limits},
+	{"net_af_xdp", xdp_limits},  {"net_vhost", vhost_limits},
 };
 
 static find_fn find_for(const struct weft_port_dev *d)
@@ -492,7 +503,7 @@ static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char
 		return 0;
 	rc = rte_eth_dev_set_mtu(d->port_id, mtu);
 	/* A lane requires that its frames pass; a program that forwards frames counts losses. */
-	if (rc == -ENOTSUP && (mtu <= RTE_ETHER_MTU || o->pool))
+	if (rc == -ENOTSUP && (mtu <= RTE_ETHER_MTU || o->pool || d->limits.any_mtu))
 		rc = 0;
 	if (rc)
 		return weft_port_fail(

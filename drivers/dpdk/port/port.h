@@ -60,6 +60,7 @@ struct weft_port_limits {
 	bool no_chains;  /**< a frame must be one mbuf */
 	bool no_extbuf;
 	bool set_mtu; /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool any_mtu; /**< without that call, too, the port carries frames of frame_max */
 	bool memif;
 	bool kernel_link;   /**< the link state is that of the kernel interface if_index */
 	bool packet_socket; /**< over a packet socket: the PMD's send may sleep */
