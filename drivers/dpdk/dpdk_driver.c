@@ -241,6 +241,14 @@ static int take_place(const char *resource, struct weft_lane_opts *o,
 	return 0;
 }
 
+/* A peer that requests UDP checksums all the same gets them from the CPU. */
+static bool wants_sums(const struct weft_lane_opts *o, const struct weft_lane_conf *conf)
+{
+	unsigned int mode = o->csum >= 0 ? (unsigned int)o->csum : conf->csum;
+
+	return o->six || mode == WEFT_CSUM_AUTO || mode == WEFT_CSUM_UDP;
+}
+
 static int open_port(const struct weft_lane_open *params, const struct weft_lane_opts *o,
 		     struct weft_frame_port **port, char *why, size_t why_len)
 {
@@ -251,6 +259,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.mtu = o->mtu,
 		.vlan = o->vlan,
 		.raw_ethertype = is_ether(o, conf),
+		.no_udp_csum = !wants_sums(o, conf),
 		.no_extbuf = !conf->zcopy,
 		.ip = o->ip,
 		.six = o->six,

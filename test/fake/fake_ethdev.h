@@ -62,6 +62,9 @@ struct fake_eth_traits {
 	struct rte_eth_desc_lim rx_lim, tx_lim;
 	uint16_t queues;
 	uint64_t rx_capa, tx_capa;
+	/** Paths with vector instructions, and the offloads that leave them on. */
+	bool tx_vector, rx_vector;
+	uint64_t tx_vector_has, rx_vector_has;
 
 	/* Receive buffers. */
 	uint32_t (*buffer)(
@@ -163,6 +166,12 @@ struct fake_eth_traits *fake_eth_traits(struct fake_eth_port *p);
 const struct fake_eth_count *fake_eth_count(const struct fake_eth_port *p);
 const struct rte_eth_conf *fake_eth_conf(const struct fake_eth_port *p);
 uint16_t fake_eth_mtu(const struct fake_eth_port *p);
+/**
+ * Does the port, as it is configured, send and receive by vector instructions? For sending
+ * tx_rs_thresh must be the PMD's default, or 32 and more; a receive ring must be a power of two.
+ */
+bool fake_eth_tx_vector(const struct fake_eth_port *p);
+bool fake_eth_rx_vector(const struct fake_eth_port *p);
 /** Receive ring of a queue: entries that exist, and those that have a buffer. */
 uint16_t fake_eth_rx_ring(const struct fake_eth_port *p, uint16_t queue);
 uint16_t fake_eth_rx_posted(const struct fake_eth_port *p, uint16_t queue);

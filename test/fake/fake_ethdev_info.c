@@ -7,6 +7,32 @@
 
 #include "fake/fake_ethdev_priv.h"
 
+#define TX_MAX_BURST 32 /* of the vector paths of ixgbe, i40e, iavf and ice */
+
+bool fake_eth_tx_vector(const struct fake_eth_port *p)
+{
+	uint16_t q;
+
+	if (!p->t.tx_vector || p->conf.txmode.offloads & ~p->t.tx_vector_has)
+		return false;
+	for (q = 0; q < p->nb_tx; q++)
+		if (p->txq[q].rs_thresh && p->txq[q].rs_thresh < TX_MAX_BURST)
+			return false;
+	return true;
+}
+
+bool fake_eth_rx_vector(const struct fake_eth_port *p)
+{
+	uint16_t q;
+
+	if (!p->t.rx_vector || p->conf.rxmode.offloads & ~p->t.rx_vector_has)
+		return false;
+	for (q = 0; q < p->nb_rx; q++)
+		if (p->rxq[q].ring & (p->rxq[q].ring - 1))
+			return false;
+	return true;
+}
+
 /* ---- which ports there are ------------------------------------------------------------------ */
 
 int rte_eth_dev_is_valid_port(uint16_t port_id)

@@ -428,15 +428,20 @@ static uint16_t mtu_of(const struct weft_port_dev *d)
 
 /* ---- offloads ------------------------------------------------------------------------------- */
 
-/* The CPU computes and checks the checksum of the 20-byte IPv4 header. */
+/*
+ * The CPU computes and checks the checksum of the 20-byte IPv4 header. Each offload may cost a PMD
+ * its vector path (doc/ports.md), so only those in use are requested.
+ */
 static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
 			    struct rte_eth_conf *conf)
 {
 	uint32_t room = weft_port_pool_room(d) - RTE_PKTMBUF_HEADROOM;
-	uint64_t rx = 0,
-		 tx = weft_port_wants_chains(d, o->no_extbuf) ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+	bool sums = !o->raw_ethertype && !o->no_udp_csum;
+	uint64_t rx = 0, tx = 0;
 
-	if (!o->raw_ethertype) {
+	if (weft_port_wants_chains(d, o->no_extbuf, sums))
+		tx |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (sums) {
 		rx |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
 		tx |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	}
@@ -464,9 +469,9 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 		rc = weft_port_pools_create(d, q, nb_rx, nb_tx, o->rx_bufs, why, why_len);
 	if (rc)
 		return rc;
-	weft_port_zcopy_txconf(d, &txconf);
 	rxconf.offloads = conf->rxmode.offloads;
 	txconf.offloads = conf->txmode.offloads;
+	weft_port_zcopy_txconf(d, &txconf);
 	weft_xdp_before(d);
 	rc = rte_eth_rx_queue_setup(d->port_id, q, nb_rx, (unsigned int)socket, &rxconf,
 				    d->pools[q]);

@@ -37,6 +37,8 @@ struct weft_port_opts {
 	uint16_t vlan;
 	/** Frames have no UDP to steer or to hash by: options with several queues are refused. */
 	bool raw_ethertype;
+	/** No UDP checksums are wanted: the port need not fill or check any. */
+	bool no_udp_csum;
 	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
 	/** IPv4 address, host order; 0 = link-local. Workers on one port have the same address. */

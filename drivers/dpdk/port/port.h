@@ -90,9 +90,17 @@ enum weft_port_tx_done {
 	WEFT_TX_DONE_CLEANUP, /**< rte_eth_tx_done_cleanup() frees frames that are done */
 };
 
+/** Sends for which a PMD has a path with vector instructions, where no frame is a chain. */
+enum weft_port_vector {
+	WEFT_VECTOR_NONE,  /**< there is no such path, or it needs what a lane does not do */
+	WEFT_VECTOR_PLAIN, /**< frames whose checksums the CPU has computed */
+	WEFT_VECTOR_SUMS,  /**< also frames whose UDP checksums the NIC fills */
+};
+
 /** Zero-copy sends of a NIC. All zero = not possible. */
 struct weft_port_zcopy {
 	enum weft_port_tx_done done;
+	enum weft_port_vector vector;
 	enum weft_dma_reach reach;
 	bool by_page; /**< a segment must not cross a page */
 	uint16_t tx_ring;

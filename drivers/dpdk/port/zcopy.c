@@ -441,18 +441,26 @@ static const struct {
 	enum weft_port_tx_done how;
 	/* behind QEMU's IOMMU a frame with a descriptor across scattered pages is lost */
 	bool emulated;
+	enum weft_port_vector vector;
 } known[] = {
-	{"net_e1000_em", WEFT_TX_DONE_STATUS, true},
-	{"net_e1000_igb", WEFT_TX_DONE_STATUS, true},
-	{"net_e1000_igb_vf", WEFT_TX_DONE_STATUS, true},
-	{"net_igc", WEFT_TX_DONE_STATUS, false},
-	{"net_ixgbe", WEFT_TX_DONE_STATUS, false},
-	{"net_ixgbe_vf", WEFT_TX_DONE_STATUS, false},
-	{"net_i40e", WEFT_TX_DONE_STATUS, false},
-	{"net_iavf", WEFT_TX_DONE_STATUS, false},
-	{"net_ice", WEFT_TX_DONE_STATUS, false},
-	{"net_ena", WEFT_TX_DONE_CLEANUP, false},
+	{"net_e1000_em", WEFT_TX_DONE_STATUS, true, WEFT_VECTOR_NONE},
+	{"net_e1000_igb", WEFT_TX_DONE_STATUS, true, WEFT_VECTOR_NONE},
+	{"net_e1000_igb_vf", WEFT_TX_DONE_STATUS, true, WEFT_VECTOR_NONE},
+	{"net_igc", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_NONE},
+	{"net_ixgbe", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_PLAIN},
+	{"net_ixgbe_vf", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_PLAIN},
+	{"net_i40e", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_PLAIN},
+	{"net_iavf", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_SUMS},
+	{"net_ice", WEFT_TX_DONE_STATUS, false, WEFT_VECTOR_SUMS},
+	{"net_ena", WEFT_TX_DONE_CLEANUP, false, WEFT_VECTOR_NONE},
 };
+
+/*
+ * A second buffer for user memory costs more than a copy of this number of bytes: measured with
+ * memif and net_ring (test/unit/msg/frame_bench.c). So shorter frames are copied where the PMD
+ * copies, too, and where chains, or tx_rs_thresh 1, would cost the PMD its vector path.
+ */
+#define COPIED_FRAME 2048u
 
 static void find_driver(struct weft_port_dev *d)
 {
@@ -461,6 +469,7 @@ static void find_driver(struct weft_port_dev *d)
 			continue;
 		d->zcopy.done = known[i].how;
 		d->zcopy.by_page = known[i].emulated;
+		d->zcopy.vector = known[i].vector;
 	}
 }
 
@@ -477,26 +486,38 @@ void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf)
 		d->zcopy.reach = weft_dma_open(d->port_id, d->info.device);
 }
 
-bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf)
+/* @return true: without chains the PMD sends by its vector path */
+static bool sends_by_vectors(const struct weft_port_dev *d, bool sums)
+{
+	return d->zcopy.vector == WEFT_VECTOR_SUMS ||
+	       (d->zcopy.vector == WEFT_VECTOR_PLAIN && !sums);
+}
+
+bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf, bool sums)
 {
 	const struct weft_port_limits *l = &d->limits;
 
 	if (no_extbuf || l->no_extbuf || l->no_chains)
+		return false;
+	if (d->frame_size <= COPIED_FRAME && (l->copies_tx || sends_by_vectors(d, sums)))
 		return false;
 	return l->copies_tx || d->zcopy.reach != WEFT_DMA_NONE;
 }
 
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf)
 {
-	if (d->zcopy.reach != WEFT_DMA_NONE && d->zcopy.done == WEFT_TX_DONE_STATUS)
+	if (conf->offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && d->zcopy.reach != WEFT_DMA_NONE &&
+	    d->zcopy.done == WEFT_TX_DONE_STATUS)
 		conf->tx_rs_thresh = 1;
 }
 
 uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf)
 {
 	const struct weft_port_dev *d = p->dev;
+	bool sums = d->offloads_tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 
-	if (!weft_port_wants_chains(d, no_extbuf) || !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
+	if (!weft_port_wants_chains(d, no_extbuf, sums) ||
+	    !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
 		return 0;
 	if (d->limits.copies_tx)
 		return WEFT_FRAME_PORT_EXTBUF;

@@ -69,8 +69,12 @@ void weft_dma_query(struct weft_dma_stats *stats);
 
 /** Fill @p d->zcopy from d->info and d->limits. @p no_extbuf: as in struct weft_port_opts. */
 void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf);
-/** Will chains be sent? Only zero copy sends them, and they cost some PMDs their vector path. */
-bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf);
+/**
+ * Will chains be sent? Only zero copy sends them. @p d->frame_size is known.
+ * @param sums  the NIC fills UDP checksums
+ */
+bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf, bool sums);
+/** @p conf->offloads is set */
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
 /** The other flags of @p p are set. @return #WEFT_FRAME_PORT_EXTBUF, #WEFT_FRAME_PORT_REG, or 0 */
 uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);

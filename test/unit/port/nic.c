@@ -413,6 +413,10 @@ static void only_offloads_that_are_used_are_requested(void **state)
 		port = must_open(f, &(const struct weft_port_opts){.raw_ethertype = true});
 		assert_int_equal(fake_eth_conf(f)->txmode.offloads, 0);
 		close_port(port);
+		port = must_open(f, &(const struct weft_port_opts){.no_udp_csum = true});
+		assert_int_equal(fake_eth_conf(f)->txmode.offloads, 0);
+		assert_int_equal(fake_eth_conf(f)->rxmode.offloads & rx, 0);
+		close_port(port);
 		fake_eth_reset();
 	}
 }
