@@ -19,7 +19,7 @@
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)
 #	matrix     a random tenth of the networks of "sim_net_bench matrix", with new seeds; each
-#	           row prints its seed. A row that misses a goal does not fail the step (45 minutes)
+#	           row prints its seed. A row that misses a goal fails no step (45 minutes)
 #	network    streams of real processes over af_packet and UDP sockets, faults of the network,
 #	           processes that are stopped; memory and descriptors must not grow
 #	           (devtools/soak_net.py); needs root (2 hours)
