@@ -5,7 +5,7 @@
  *	sim_net_bench SCENARIO [SEEDS] [NAME=VALUE...]
  *
  * Lower-case names change the scenario, upper-case ones are WEFT_ variables without their prefix.
- *	sim_net_bench matrix [SEED [ROWS]]
+ *	sim_net_bench matrix [SEED [ROWS | most=N]]
  *
  * One line for each seed, then median, least and greatest.
  */
@@ -114,10 +114,10 @@ static void usage(void)
 	const struct net_scenario *s;
 
 	fprintf(stderr, "usage: sim_net_bench SCENARIO [SEEDS] [NAME=VALUE...]\n"
-			"       sim_net_bench matrix [SEED [ROWS]]: one flow on networks of all "
-			"kinds;\n"
-			"       with ROWS random rows of the seeds from SEED on, also next to "
-			"others\n"
+			"       sim_net_bench matrix [SEED [ROWS | most=N]]: networks of all "
+			"kinds,\n"
+			"       of which at most N may miss a goal; ROWS: random rows of the "
+			"seeds from SEED on\n"
 			"One line for each of SEEDS (5) runs, then median, least and greatest. "
 			"Scenarios:\n");
 	for (s = scenarios; s->name; s++)
@@ -302,11 +302,14 @@ int main(int argc, char **argv)
 {
 	struct net_run r = {.seeds = 5, .seed = 1};
 
+	if (argc > 3 && !strcmp(argv[1], "matrix") && !strncmp(argv[3], "most=", 5))
+		return net_matrix_all(strtoull(argv[2], NULL, 10),
+				      (unsigned int)strtoul(argv[3] + 5, NULL, 10));
 	if (argc > 3 && !strcmp(argv[1], "matrix"))
 		return net_matrix_random(strtoull(argv[2], NULL, 10),
 					 (unsigned int)strtoul(argv[3], NULL, 10));
 	if (argc > 1 && !strcmp(argv[1], "matrix"))
-		return net_matrix_all(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, 1);
+		return net_matrix_all(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, 0);
 	parse(&r, argc, argv);
 	return net_run_all(&r);
 }

@@ -26,9 +26,9 @@ struct net_run {
 	uint64_t seed; /**< the first */
 };
 
-/** One flow alone on networks of all kinds. @return exit code: 1 when a run missed a goal */
-int net_matrix_all(uint64_t seed, unsigned int seeds);
-/** @p rows random rows, of the seeds from @p seed on, also next to other flows. @return the same */
+/** Networks of all kinds. @return exit code: 1 when more than @p most of them missed a goal */
+int net_matrix_all(uint64_t seed, unsigned int most);
+/** @p rows random rows, of the seeds from @p seed on. @return 1 when one missed a goal, else 0 */
 int net_matrix_random(uint64_t seed, unsigned int rows);
 /** @return exit code: 0, or 1 when a run violated something */
 int net_run_all(const struct net_run *r);

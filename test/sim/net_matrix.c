@@ -118,6 +118,8 @@ static unsigned int make_rows(struct row *rows)
 	return n;
 }
 
+static unsigned int violated; /* rows in which a message was lost, late or wrong */
+
 /* ---- a row ---------------------------------------------------------------------------------- */
 
 static struct net_conf conf_of(const struct row *r)
@@ -305,6 +307,7 @@ static bool run_row(const struct row *r, uint64_t seed, bool goals)
 	printf("\n");
 	if (m.why[0])
 		printf("       violated: %s\n", m.why);
+	violated += m.why[0] != '\0';
 	fflush(stdout);
 	return m.why[0] || miss[0] || m.share < want;
 }
@@ -318,17 +321,16 @@ static void print_head(unsigned int rows)
 	       "good%", "drop%", "again%", "queue/k", "sus");
 }
 
-int net_matrix_all(uint64_t seed, unsigned int seeds)
+int net_matrix_all(uint64_t seed, unsigned int most)
 {
 	static struct row rows[ROWS];
 	unsigned int n = make_rows(rows), failed = 0;
 
 	print_head(n);
-	for (unsigned int i = 0; i < seeds; i++)
-		for (unsigned int k = 0; k < n; k++)
-			failed += run_row(&rows[k], seed + i, false);
-	printf("%u of %u runs missed a goal\n", failed, n * seeds);
-	return failed != 0;
+	for (unsigned int k = 0; k < n; k++)
+		failed += run_row(&rows[k], seed, false);
+	printf("%u of %u runs missed a goal, of at most %u\n", failed, n, most);
+	return failed > most || violated != 0;
 }
 
 int net_matrix_random(uint64_t seed, unsigned int n)
