@@ -12,12 +12,13 @@
 #include "dump/clock.h"
 #include "dump/frames.h"
 #include "dump/list.h"
+#include "dump/message.h"
+#include "dump/plot_draw.h"
 #include "dump/report.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
 
-/* Write text, escaped for HTML and SVG. */
-static void svg_text(FILE *out, const char *text)
+void svg_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		switch (*text) {
@@ -354,8 +355,9 @@ static const char head[] =
 	/* A picture in a window of its own; text and lines keep their size when it grows. */
 	".v{overflow:auto;max-height:95vh;border:1px solid #ddd}\n"
 	".v svg{width:100%;height:auto;display:block}\n"
-	".v line,.v polyline{vector-effect:non-scaling-stroke}\n"
+	".v line,.v polyline,.v path{vector-effect:non-scaling-stroke}\n"
 	".v g:hover line,.v g:hover polyline{stroke-width:3}\n"
+	".v path:hover{stroke-width:10}\n"
 	".p input:nth-of-type(2):checked~.v svg{width:200%}\n"
 	".p input:nth-of-type(2):checked~.v text{font-size:6px}\n"
 	".p input:nth-of-type(3):checked~.v svg{width:400%}\n"
@@ -583,6 +585,9 @@ void html_report(FILE *out, struct list *l)
 	lanes(out, l->r);
 	picture_begin(out, 0);
 	svg_lanes(out, l);
+	picture_end(out);
+	picture_begin(out, MSG_WATCHED + 1);
+	svg_sequences(out, l);
 	picture_end(out);
 	fputs("<h2>Messages</h2>\n", out);
 	protocols(out, fo);

@@ -22,6 +22,8 @@ struct svg_scale {
 	double begin, end; /**< ns */
 };
 
+/** Write text, escaped for HTML and SVG. */
+void svg_text(FILE *out, const char *text);
 double svg_x(const struct svg_scale *s, double ns);
 void svg_label(FILE *out, double x, double y, const char *anchor, const char *text);
 void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *color,

@@ -15,6 +15,7 @@
  *  dump/list.c         what was wrong; which messages are selected, a line each, their problems
  *  dump/timeline.c     one message over its lanes; a trace for Perfetto
  *  dump/draw.c         parts of pictures; lanes over time; a report for a browser
+ *  dump/plot_draw.c    frames over time: pictures, CSV
  *
  * dump/trace.h has the analysis of several captures together.
  */
@@ -35,6 +36,8 @@
 #include "dump/list.h"
 #include "dump/message.h"
 #include "dump/options.h"
+#include "dump/plot.h"
+#include "dump/plot_draw.h"
 #include "dump/roce_flow.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
@@ -256,6 +259,11 @@ static int make_trace(struct analysis *a)
 	a->roce = roce_make();
 	if (!a->trace || !a->roce || trace_spans(a->trace, &m->survey, m->clock))
 		return APP_FAIL;
+	if (m->o->html || m->o->points) {
+		a->trace->plot = plot_make();
+		if (!a->trace->plot)
+			return APP_FAIL;
+	}
 	a->report = (struct report){a->trace, m->file, m->clock, &a->counts, a->roce};
 	a->list = list_make(m->o, &a->report);
 	if (!a->list)
@@ -427,13 +435,15 @@ static int show(const struct analysis *a)
 		ret = into_file(a, o->graph, o->message ? draw_message : draw_lanes);
 	if (o->html && ret == APP_OK)
 		ret = into_file(a, o->html, html_report);
+	if (o->points && ret == APP_OK)
+		ret = into_file(a, o->points, plot_csv);
 	if (o->messages || ret != APP_OK)
 		return ret;
 	if (o->message)
 		(o->json ? message_json : message_text)(a->list);
 	else if (o->csv)
 		report_csv(stdout, &a->report);
-	else if (!o->html && !o->graph && !o->trace)
+	else if (!o->html && !o->graph && !o->points && !o->trace)
 		(o->json ? report_json : report_text)(stdout, &a->report, a->list);
 	return APP_OK;
 }

@@ -7,6 +7,7 @@
 #include "dump/delay.h"
 #include "dump/fate.h"
 #include "dump/host.h"
+#include "dump/plot.h"
 #include "dump/trace.h"
 
 /* ---- the fate of each frame ----------------------------------------------------------------- */
@@ -247,6 +248,7 @@ static void lost(struct trace *t, struct trace_flow *f, const struct pending *e,
 		f->first_lost = e->out;
 	ranked(f, load, false);
 	trace_slot(t, f, e->out)->lost++;
+	plot_lost(t->plot, e->flow, (uint64_t)(e - t->pending->entry));
 	if (e->len < f->lost_min)
 		f->lost_min = e->len;
 	if (!f->run.count++) {

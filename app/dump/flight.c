@@ -13,6 +13,7 @@
 #include "dump/flight.h"
 #include "dump/follow.h"
 #include "dump/message.h"
+#include "dump/plot.h"
 #include "dump/trace.h"
 
 #define BUCKETS (2u * FLIGHTS)
@@ -176,6 +177,14 @@ static void mark_all(struct trace *t, const struct flight *e)
 		if (m)
 			flight_mark(t, m);
 	}
+}
+
+/* The number of the frame's first message; 0 = none, or it has ended. */
+static uint64_t message_of(const struct trace_follow *fo, const struct flight *e)
+{
+	const struct msg *m = e->link == TRACE_NONE ? NULL : link_msg(fo, &fo->link[e->link]);
+
+	return m ? m->number : 0;
 }
 
 static void record(struct trace_follow *fo, const struct msg *m, const struct msg_link *l,
@@ -551,6 +560,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 			goes_again(t, e, time);
 	}
 	mark_all(t, e);
+	t->message = message_of(t->follow, e);
 	/* Of a frame that is acknowledged only arrivals count, which may be awaited. */
 	if (e->live && frame->way != DUMP_IN) {
 		goes_out(t, f, e, weft_get32(v->hdr->ts), name_of(v->hdr), time);
@@ -722,6 +732,7 @@ void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *
 		return;
 	flow = (uint32_t)(f - t->flow);
 	f->acked_at = time;
+	plot_acked(t->plot, flow, ack, time);
 	if ((int32_t)(ack - f->una) > JUMP)
 		f->una = ack;
 	for (; (int32_t)(ack - f->una) > 0; f->una++) {

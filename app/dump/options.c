@@ -177,6 +177,13 @@ static int option_html(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
+static int option_points(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct dump_options *)options)->points = value;
+	return APP_OK;
+}
+
 /* A program in the build folder prints the path of weft.lua there, others the installed one's. */
 static int option_dissector(void *options, const char *option, const char *value)
 {
@@ -248,6 +255,9 @@ static const struct cli_option table[] = {
 	{.heading = "Files"},
 	{"graph", 0, "FILE", "draw the lanes, or with --message that one, as SVG",
 	 .set = option_graph},
+	{"points", 0, "FILE",
+	 "write frames over time as CSV: sent, acknowledged, sent again, lost; --html draws them",
+	 .set = option_points},
 	{"slice", 0, "FILE",
 	 "write the frames that --message, --lane, --time and --filter select to a capture for "
 	 "Wireshark; - is standard output",
@@ -303,11 +313,12 @@ bool dump_options_take(const struct dump_options *o, const struct dump_frame *fr
 /* Do the options belong together? */
 static bool are_consistent(const struct dump_options *o)
 {
-	bool printed = o->frames || o->wrong || o->messages || o->html || o->graph || o->trace;
+	bool printed = o->frames || o->wrong || o->messages || o->html || o->graph || o->points ||
+		       o->trace;
 
 	if (o->slice && printed)
 		cli_error("--slice writes a capture and prints nothing: -F, -w, -m, --html, "
-			  "--graph and --trace do not go with it");
+			  "--graph, --points and --trace do not go with it");
 	else if (o->trace && (o->frames || o->wrong || o->html))
 		cli_error("-F, -w and --html do not go with --trace");
 	else if (o->every && (o->frames || o->wrong || o->slice || o->json || o->csv || o->html))

@@ -23,7 +23,7 @@ struct dump_options {
 	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< number of the message whose time line is shown; 0 = none */
-	const char *graph, *html, *slice, *trace;
+	const char *graph, *html, *points, *slice, *trace;
 	const char *lane; /**< with slice: only frames of the lane of this name */
 	/* Which messages are selected. */
 	const char *peer;

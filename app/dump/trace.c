@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "dump/follow.h"
 #include "dump/host.h"
 #include "dump/message.h"
+#include "dump/plot.h"
 #include "dump/trace.h"
 
 /* ---- hashes --------------------------------------------------------------------------------- */
@@ -463,6 +465,7 @@ void trace_free(struct trace *t)
 		free(t->flow[i].came);
 		free(t->flow[i].floors);
 	}
+	plot_free(t->plot);
 	trace_pending_free(t->pending);
 	follow_free(t->follow);
 	free(t->names);
@@ -565,10 +568,25 @@ static bool is_compared(const struct trace *t, struct trace_flow *f, uint64_t ti
 	return true;
 }
 
+static_assert(PLOT_PENDING == TRACE_PENDING, "one point for each frame");
+
+static void draw(struct trace *t, const struct trace_flow *f, const struct dump_frame *frame,
+		 const struct dump_view *v, uint64_t time, bool counted)
+{
+	struct plot_point point = {.time = time,
+				   .number = frame->number,
+				   .message = t->message,
+				   .seq = weft_get32(v->hdr->seq),
+				   .path = v->hdr->path,
+				   .file = frame->file};
+
+	plot_frame(t->plot, trace_index(t, f), v, &point, t->fate, counted);
+}
+
 static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		 const struct dump_view *v, uint64_t time)
 {
-	bool compared;
+	bool compared, counted;
 
 	if (!f->frames)
 		f->first = time;
@@ -582,12 +600,15 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA)
 		f->data_at = time;
 	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
-	if (frame->way != DUMP_IN || !f->out.known)
+	counted = frame->way != DUMP_IN || !f->out.known;
+	if (counted)
 		count(t, f, frame, v, time);
 	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(t, f, time);
 	if (compared && !v->record)
 		trace_fate(t, f, frame, v, time);
 	follow_frame(t, f, frame, v, time);
+	if (t->plot)
+		draw(t, f, frame, v, time, counted);
 }
 
 static void record(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
@@ -623,6 +644,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 	t->absent_at = frame->way == DUMP_IN ? trace_polled(t, frame, v, time) : 0;
 	t->fate = UINT64_MAX;
 	t->number = frame->number;
+	t->message = 0;
 	t->file = frame->file;
 	if (!t->begin)
 		t->begin = time;

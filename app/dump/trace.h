@@ -13,6 +13,7 @@
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/fault.c    names of faults; faults of hosts and of captures
  *  dump/anomaly.c  faults of lanes; which faults explain the observations
+ *  dump/plot.c     frames over time, for pictures
  *  dump/options.c  several captures in the order of one clock
  *  dump/report.c   prints the analysis
  *
@@ -360,6 +361,7 @@ struct trace_tag {
 
 struct trace_pending;
 struct trace_follow;
+struct plot;
 struct stream_name;
 
 /** Values from a HELLO about its sender, for the flow towards that sender. */
@@ -385,6 +387,9 @@ struct trace {
 	uint64_t fate;   /**< number of that sent frame in the ring of fate.c; UINT64_MAX = none */
 	uint64_t number; /**< number of that frame in its file */
 	uint8_t file;    /**< file of that frame */
+	/** number of the first message in that frame; 0 = none, or not known */
+	uint64_t message;
+	struct plot *plot; /**< NULL = nothing is drawn */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
 	uint64_t interval;   /**< ns of an interval of the series */

@@ -311,7 +311,10 @@ def wrong_frames(file):
 def weft_dump_csv():
     check_csv('weft-dump --csv', dump('--csv', *LOSS))
     check_csv('weft-dump --messages --csv', dump('-m', '--csv', *LOSS))
-    all_seen('weft-dump --csv', 'weft-dump --messages --csv')
+    dump('--points', path('points.csv'), *LOSS)
+    with open(path('points.csv'), encoding='utf-8') as f:
+        check_csv('weft-dump --points', f.read())
+    all_seen('weft-dump --csv', 'weft-dump --messages --csv', 'weft-dump --points')
 
 
 def check_thresholds(lines):

@@ -5,6 +5,7 @@ by parsers, CSV, JSON; text of peers is nothing but text there; what can't be re
 said. Pages are read by python's parser, which says what they would load or run; browser.py opens
 them. Prints TAP."""
 
+import collections
 import csv
 import html.parser
 import io
@@ -120,7 +121,7 @@ def page_of(*files):
 def a_report_is_one_page_that_loads_nothing():
     page = page_of(A, B)
     text = ' '.join(page.text)
-    assert page.tags['svg'] == 6, page.tags  # the lanes, five messages
+    assert page.tags['svg'] == 7, page.tags  # the lanes, their frames, five messages
     assert 'script' not in page.tags and 'link' not in page.tags and 'img' not in page.tags
     assert 'random loss' in text and 'repaired after' in text, text[:2000]
 
@@ -227,6 +228,43 @@ def csv_of_messages_and_of_lanes():
     assert sum(int(r['lost']) for r in rows) > 0
     lanes = list(csv.DictReader(io.StringIO(dump('--csv', A, B))))
     assert len(lanes) == 4 and any(int(r['lost']) for r in lanes), lanes
+
+
+def points_of(*files):
+    dump('--points', path('p.csv'), *files)
+    with open(path('p.csv'), encoding='utf-8') as f:
+        return list(csv.DictReader(f))
+
+
+def marks(text, kind):
+    """The number of points of this kind in a report."""
+    groups = re.findall('<g class="%s".*?</g>' % kind, text, re.S)
+    return sum(d.count('M') for group in groups for d in re.findall('<path d="([^"]*)"', group))
+
+
+def each_lost_and_repaired_frame_is_in_the_picture():
+    rows = points_of(A, B)
+    lanes = list(csv.DictReader(io.StringIO(dump('--csv', A, B))))
+    page_of(A, B)
+    with open(path('r.html'), encoding='utf-8') as f:
+        text = f.read()
+    for lane in lanes:
+        mine = [r for r in rows if (r['from'], r['to']) == (lane['from'], lane['to'])]
+        kinds = collections.Counter(r['what'] for r in mine)
+        assert kinds['again'] == int(lane['sent_again']) and kinds['lost'] == int(lane['lost']), \
+            (kinds, lane)
+        assert kinds['sent'] > 100 and kinds['acknowledged'] > 100, kinds
+        assert {r['each'] for r in mine if r['what'] in ('again', 'lost')} <= {'1'}, mine
+    for kind, field in ('lost', 'lost'), ('again', 'sent_again'):
+        wanted = sum(int(lane[field]) for lane in lanes)
+        assert marks(text, kind) == wanted > 20, (kind, marks(text, kind), wanted)
+    messages = {r['message']: r for r in (json.loads(line) for line in
+                                          dump('-m', '-j', A, B).splitlines())}
+    lost = [r for r in rows if r['what'] == 'lost' and r['message']]
+    assert lost and all(messages[int(r['message'])]['sent_again'] for r in lost), lost
+    # Under the mouse: number, time with its unit, message, path, and where the frame is.
+    assert re.search(r'<title>lost: frame \d+, 0\.\d{6} s, message \d+, path \d+&#10;'
+                     r'frame \d+ of [^<]*a\.pcapng</title>', text)
 
 
 def filters_choose_messages():
@@ -341,7 +379,7 @@ def counters_of_roce_devices_are_named():
 
 
 def what_cannot_be_written_is_said():
-    for option_name in ('--html', '--graph', '--trace'):
+    for option_name in ('--html', '--graph', '--points', '--trace'):
         assert 'No such file' in dump(option_name, '/no/where/x', A, code=1)
         if os.path.exists('/dev/full'):
             assert "can't be written: No space left" in dump(option_name, '/dev/full', A, code=1)
@@ -402,6 +440,7 @@ tap.run([a_report_is_one_page_that_loads_nothing, pictures_zoom_without_scripts,
          pictures_have_their_values_under_the_mouse, times_and_sizes_are_readable,
          pictures_are_svg,
          a_trace_has_messages_lanes_and_faults, csv_of_messages_and_of_lanes,
+         each_lost_and_repaired_frame_is_in_the_picture,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
          a_lane_without_acknowledgements_is_silent_since_its_first_frame,
