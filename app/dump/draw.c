@@ -15,6 +15,7 @@
 #include "dump/message.h"
 #include "dump/plot_draw.h"
 #include "dump/report.h"
+#include "dump/state_draw.h"
 #include "dump/timeline.h"
 #include "dump/trace.h"
 
@@ -95,8 +96,7 @@ const char *svg_time(double us, char buf[24])
 	return buf;
 }
 
-/* "1.23 MB": powers of ten. @return buf */
-static const char *svg_bytes(double bytes, char buf[24])
+const char *svg_bytes(double bytes, char buf[24])
 {
 	if (bytes < ROUNDS)
 		snprintf(buf, 24, "%.0f B", bytes);
@@ -568,6 +568,15 @@ static void protocols(FILE *out, const struct trace_follow *fo)
 	fputs("</table>\n", out);
 }
 
+static void states(FILE *out, const struct list *l)
+{
+	if (!state_any(l->r))
+		return;
+	picture_begin(out, MSG_WATCHED + 2);
+	svg_states(out, l);
+	picture_end(out);
+}
+
 void html_report(FILE *out, struct list *l)
 {
 	const struct trace_follow *fo = l->r->trace->follow;
@@ -589,6 +598,7 @@ void html_report(FILE *out, struct list *l)
 	picture_begin(out, MSG_WATCHED + 1);
 	svg_sequences(out, l);
 	picture_end(out);
+	states(out, l);
 	fputs("<h2>Messages</h2>\n", out);
 	protocols(out, fo);
 	fputs("<h2>The slowest messages</h2>\n", out);

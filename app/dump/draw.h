@@ -33,6 +33,8 @@ void svg_begin(FILE *out, double height, const char *title);
 void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom);
 /** "4.56 s", "31.2 us". @return buf */
 const char *svg_time(double us, char buf[24]);
+/** "1.23 MB": powers of ten. @return buf */
+const char *svg_bytes(double bytes, char buf[24]);
 /** Shorten a name to what fits to the left of a picture. */
 void svg_short(char buf[SVG_NAME], const char *name);
 

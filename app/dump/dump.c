@@ -16,6 +16,8 @@
  *  dump/timeline.c     one message over its lanes; a trace for Perfetto
  *  dump/draw.c         parts of pictures; lanes over time; a report for a browser
  *  dump/plot_draw.c    frames over time: pictures, CSV
+ *  dump/state.c        states of paths over time, as captures have them
+ *  dump/state_draw.c   pictures, CSV and JSON of these
  *
  * dump/trace.h has the analysis of several captures together.
  */

@@ -411,6 +411,9 @@ static void statistics(struct dump_file *file, const struct block *b)
 			return;
 		if (code == OPT_COMMENT && history_read(&file->history, (uint16_t)iface, data, len))
 			return;
+		if (code == OPT_COMMENT &&
+		    state_read(&file->states, (uint16_t)iface, data, len, when))
+			return;
 	}
 	file->iface[iface].dropped = sum;
 	file->closed = file->closed || iface == file->last_iface;
@@ -617,6 +620,7 @@ void dump_file_close(struct dump_file *file)
 	if (file->f && file->f != stdin)
 		fclose(file->f);
 	history_free(&file->history);
+	state_free(&file->states);
 	free(file->block);
 	free(file->buffer);
 	free(file);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "dump/history.h"
+#include "dump/state.h"
 
 #define DUMP_DEVICE_COUNTERS 128u /* counters of one capture, at most */
 
@@ -102,6 +103,7 @@ struct dump_file {
 	uint64_t end; /**< time of the newest statistics block, ns since 1970; 0 = no such block */
 	struct dump_devices devices;
 	struct history history; /**< of lanes */
+	struct states states;   /**< of paths */
 	char comment[400];      /**< comment of the last section that has one; printable */
 	char why[300];          /**< the error and its place; "" = no error so far */
 };

@@ -10,6 +10,7 @@
 #include "dump/list.h"
 #include "dump/plot.h"
 #include "dump/report.h"
+#include "dump/state_draw.h"
 
 #define FLOWS_DRAWN 32u
 #define PANEL 196.0
@@ -247,8 +248,8 @@ static const char *iface_name(const struct report *r, const struct trace_port *p
 	return p->known ? r->file[p->file]->iface[p->iface].name : "?";
 }
 
-static void row_begin(FILE *out, const struct report *r, const struct trace_flow *f, uint64_t time,
-		      const char *what)
+void plot_csv_row(FILE *out, const struct report *r, const struct trace_flow *f, uint64_t time,
+		  const char *what)
 {
 	uint32_t flow = trace_index(r->trace, f);
 
@@ -266,7 +267,7 @@ static void rows(FILE *out, const struct report *r, const struct trace_flow *f, 
 	const struct plot_point *p;
 
 	for (p = l->point; p < l->point + l->num; p++) {
-		row_begin(out, r, f, p->time, names[kind]);
+		plot_csv_row(out, r, f, p->time, names[kind]);
 		if (kind == PLOT_ACKED) {
 			fprintf(out, ",%" PRIu32 ",,,,", p->seq);
 		} else {
@@ -277,7 +278,7 @@ static void rows(FILE *out, const struct report *r, const struct trace_flow *f, 
 			csv_text(out, r->file[p->file]->name);
 			putc(',', out);
 		}
-		fprintf(out, "%" PRIu64 ",%d\n", l->each, DUMP_FORMAT_VERSION);
+		fprintf(out, "%" PRIu64 ",,%d\n", l->each, DUMP_FORMAT_VERSION);
 	}
 }
 
@@ -286,8 +287,10 @@ void plot_csv(FILE *out, struct list *l)
 	const struct trace *t = l->r->trace;
 	unsigned int i, kind;
 
-	fputs("lane,from,to,time_ns,what,path,frame,message,number,file,each,version\n", out);
-	for (i = 0; i < t->num_flows && i < PLOT_FLOWS; i++)
+	fputs("lane,from,to,time_ns,what,path,frame,message,number,file,each,value,version\n", out);
+	for (i = 0; i < t->num_flows && i < PLOT_FLOWS; i++) {
 		for (kind = 0; kind < PLOT_KINDS; kind++)
 			rows(out, l->r, &t->flow[i], kind);
+		state_csv(out, l->r, &t->flow[i]);
+	}
 }

@@ -12,6 +12,7 @@
 #include "dump/list.h"
 #include "dump/options.h"
 #include "dump/roce_flow.h"
+#include "dump/state_draw.h"
 #include "dump/trace.h"
 
 #define LANES 10u /* lanes that are printed: the worst ones; all with --all */
@@ -398,7 +399,7 @@ void report_text(FILE *out, const struct report *r, const struct list *l)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void flight_json(struct json *j, const struct trace_flow *f)
+static void flight_json(struct json *j, const struct report *r, const struct trace_flow *f)
 {
 	unsigned int i;
 
@@ -429,6 +430,7 @@ static void flight_json(struct json *j, const struct trace_flow *f)
 		json_number(j, "sent_again", f->path[i].again);
 		json_number(j, "lost", f->path[i].lost);
 		json_number(j, "late", f->path[i].late);
+		state_json(j, r, f, i);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
@@ -523,7 +525,7 @@ static void flow_json(struct json *j, const struct report *r, const struct trace
 		if (f->natives[i])
 			json_number(j, native_names[i], f->native_bytes[i]);
 	json_number(j, "sent_again", f->again);
-	flight_json(j, f);
+	flight_json(j, r, f);
 	if (f->judged) {
 		json_number(j, "compared", f->judged);
 		json_number(j, "lost", f->lost);

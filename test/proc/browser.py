@@ -124,7 +124,7 @@ def a_report_opens_by_itself():
     page = report_of(path('a.pcapng'), path('b.pcapng'))
     assert page.asked == ['/r.html'] and not page.console, (page.asked, page.console)
     # The browser has read it as it was meant: nothing was put elsewhere for want of an end.
-    assert page.dom.count('<svg') == page.dom.count('</svg>') == 7
+    assert page.dom.count('<svg') == page.dom.count('</svg>') == 8
     assert re.search(r'<h2>What was wrong</h2>\s*<ul>\s*<li><b>random loss</b>', page.dom)
     seen = colours(path('page.png'))
     # Lines of bytes that came, and of those that were sent again; both are wide enough to have

@@ -145,6 +145,45 @@ end_far_stream() {
 	return $rc
 }
 
+# Both ends are captured while frames are lost. What weft-info prints at the end is kept.
+captured() {
+	rm -f "$dir/box.in"
+	export WEFT_CAPTURE="$dir/cap-%p.pcapng,snaplen=128"
+	start_far_stream || return 1
+	unset WEFT_CAPTURE
+	box "loss 0.02" && until_path base least 10000 || return 1
+	sleep 2
+	box "loss 0" && path all >"$dir/shown" && end_far_stream
+}
+
+states_and_losses() {
+	captured || return 1
+	"$build/app/weft-dump" --points "$dir/points" "$dir"/cap-*.pcapng &&
+		"$build/app/weft-dump" --csv "$dir"/cap-*.pcapng >"$dir/lanes" || return 1
+	python3 - "$dir/points" "$dir/lanes" "$dir/shown" <<-'END'
+		import collections, csv, sys
+		points = list(csv.DictReader(open(sys.argv[1])))
+		lanes = list(csv.DictReader(open(sys.argv[2])))
+		for what, field in ('lost', 'lost'), ('again', 'sent_again'):
+		    assert sum(r['what'] == what for r in points) == \
+		        sum(int(l[field]) for l in lanes) > 0, what
+		values = collections.defaultdict(list)
+		for r in points:
+		    if r['value']:
+		        values[r['what']].append(r['value'])
+		print({what: (len(v), v[-3:]) for what, v in values.items()})
+		base, _, noise, target = map(int, open(sys.argv[3]).read().split())
+		whole = {what: [int(float('%.1f' % float(v))) for v in values[what]]
+		         for what in ('base_us', 'noise_us', 'target_us', 'rtt_us', 'window_bytes')}
+		assert all(len(v) >= 50 for v in whole.values())
+		assert base in whole['base_us'], (base, whole['base_us'][-20:])
+		assert min(whole['noise_us']) <= noise <= max(whole['noise_us'])
+		assert min(whole['target_us']) <= target <= max(whole['target_us'])
+		assert min(whole['rtt_us']) >= 10000
+		assert set(values['mode']) <= {'start', 'delay', 'share'}
+	END
+}
+
 if start_far_stream >"$dir/start.log" 2>&1; then
 	# @behaviour T49: `weft-info --show paths` prints base and current delay, noise, target
 	# and the last cut of each path as the network has them
@@ -158,6 +197,9 @@ if start_far_stream >"$dir/start.log" 2>&1; then
 	# @behaviour T49
 	check "jitter becomes noise" jitter
 	check "every byte of the stream is right" end_far_stream
+	if [ -x "$build/app/weft-dump" ]; then
+		check "captures have the states of paths, and weft-dump each loss" states_and_losses
+	fi
 else
 	sed "s/^/# /" "$dir/start.log"
 	check "a stream through the box" false

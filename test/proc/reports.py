@@ -121,7 +121,7 @@ def page_of(*files):
 def a_report_is_one_page_that_loads_nothing():
     page = page_of(A, B)
     text = ' '.join(page.text)
-    assert page.tags['svg'] == 7, page.tags  # the lanes, their frames, five messages
+    assert page.tags['svg'] == 8, page.tags  # lanes, frames, paths, five messages
     assert 'script' not in page.tags and 'link' not in page.tags and 'img' not in page.tags
     assert 'random loss' in text and 'repaired after' in text, text[:2000]
 

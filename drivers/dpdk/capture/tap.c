@@ -237,6 +237,8 @@ void weft_capture_ring_next(struct weft_capture_ring *r, const struct weft_captu
 	atomic_store_explicit(&r->tail, tail + rec->size, memory_order_release);
 }
 
+#define PATHS_NS 10000000u /* ns between two records of a path's state, at least */
+
 /* ---- the tap -------------------------------------------------------------------------------- */
 
 static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t skip, uint32_t len)
@@ -329,12 +331,42 @@ static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time
 	return t;
 }
 
+/* A path's state is no frame: it is not counted, and without room it is left out. */
+void weft_tap_path(struct weft_tap *tap, const struct weft_tap_path *path)
+{
+	struct weft_capture_ring *r = tap->in_use->ring;
+	struct weft_capture_mark before = r->now;
+	struct weft_capture_record *rec = ring_put(r, sizeof(*path));
+
+	before.head = r->now.head;
+	r->now = before;
+	if (!rec)
+		return;
+	rec->caplen = rec->len = sizeof(*path);
+	rec->direction = WEFT_CAPTURE_PATH;
+	rec->time_ns = tap->offered_at + tap->in_use->offset;
+	rec->within = rec->dropped = 0;
+	memcpy(rec->data, path, sizeof(*path));
+	ring_offered(r, NULL);
+	ring_commit(r, 1);
+}
+
+/* Record states of paths, every PATHS_NS. */
+static void record_paths(struct weft_tap *tap)
+{
+	if (!tap->paths || tap->offered_at - tap->paths_at < PATHS_NS)
+		return;
+	tap->paths_at = tap->offered_at;
+	tap->paths_next = tap->paths(tap->paths_arg, tap, tap->paths_next);
+}
+
 /* Commit the first @p n frames of the burst, and leave the target. */
 static void target_leave(struct weft_tap *tap, unsigned int n)
 {
 	struct weft_tap_target *t = tap->in_use;
 
 	ring_commit(t->ring, n);
+	record_paths(tap);
 	if (t->written_by_lane)
 		t->written_by_lane(t->capture);
 	tap->in_use = NULL;

@@ -54,6 +54,18 @@ struct weft_tap_target {
 	struct weft_capture *capture;
 };
 
+/** State of a path of a connection, which captures record: bytes, ns; 0 = not known. */
+struct weft_tap_path {
+	uint32_t conn, token; /**< of this end */
+	uint32_t path, window, in_flight;
+	uint32_t rtt, least;          /**< smoothed, and the least */
+	uint32_t base, noise, target; /**< of congestion control (engine/cc.h) */
+	const char *mode;             /**< one word in static storage; "" = it has no modes */
+};
+
+/** Paths that a lane reports at once, at most. */
+#define WEFT_TAP_PATHS 64u
+
 struct weft_tap {
 	/*
 	 * Used by the lane's thread. Other threads use `target` and `busy`, too, and read
@@ -77,6 +89,14 @@ struct weft_tap {
 	/** of a lane without frames: notifies its worker whether records are needed; else NULL */
 	void (*want)(void *arg, bool yes);
 	void *arg;
+	/**
+	 * Of a lane with frames: calls weft_tap_path() for WEFT_TAP_PATHS paths from number @p from
+	 * on. @return number of the next path; 0 = there is none. NULL: no paths are recorded
+	 */
+	unsigned int (*paths)(const void *arg, struct weft_tap *tap, unsigned int from);
+	const void *paths_arg;
+	uint64_t paths_at;       /**< when `paths` was called last */
+	unsigned int paths_next; /**< from where it is called next */
 	/** of an IPv6 lane over sockets: frames get the headers of the network; else NULL */
 	const struct weft_hosts *hosts;
 };
@@ -87,6 +107,8 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 			   uint64_t now);
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
+/** Record the state of a path. To be called by weft_tap.paths. */
+void weft_tap_path(struct weft_tap *tap, const struct weft_tap_path *path);
 /** As weft_recorder_damaged(). @param m  as the port gave it */
 void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call);
 /** As weft_recorder_put(), for frames that get the headers of the network. */
@@ -178,12 +200,14 @@ static inline void weft_tap_error(const struct weft_tap *tap, const char *reason
 /* ---- the ring ------------------------------------------------------------------------------- */
 
 #define WEFT_CAPTURE_BURST 32u
+/** In the place of a direction: the record's data are a struct weft_tap_path. */
+#define WEFT_CAPTURE_PATH 0u
 
 struct weft_capture_record {
 	/** bytes with data and padding; 0 = the next record is at the beginning of the ring */
 	uint32_t size;
 	uint32_t caplen, len;
-	uint32_t direction; /**< enum weft_pcapng_direction */
+	uint32_t direction; /**< enum weft_pcapng_direction, or WEFT_CAPTURE_PATH */
 	uint64_t time_ns;
 	/**
 	 * ns of uncertainty: a sent frame left at most `within` after time_ns. The poll that found

@@ -281,6 +281,23 @@ static void remove_source(struct weft_capture *c, unsigned int i)
 	c->source[i] = c->source[--c->num_sources];
 }
 
+static void write_path(struct weft_capture *c, const struct weft_capture_source *s,
+		       const struct weft_capture_record *r)
+{
+	struct weft_tap_path p;
+	char text[256];
+
+	if (c->why[0])
+		return;
+	memcpy(&p, r->data, sizeof(p));
+	snprintf(text, sizeof(text),
+		 "path %u of %08x %08x: window %u in_flight %u rtt %u least %u base %u noise %u "
+		 "target %u mode %s",
+		 p.path, p.conn, p.token, p.window, p.in_flight, p.rtt, p.least, p.base, p.noise,
+		 p.target, p.mode[0] ? p.mode : "-");
+	weft_pcapng_note(&c->out, s->interface, r->time_ns, text);
+}
+
 static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 			 const struct weft_capture_record *r)
 {
@@ -296,6 +313,10 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 		.comment = comment,
 	};
 
+	if (r->direction == WEFT_CAPTURE_PATH) {
+		write_path(c, s, r);
+		return;
+	}
 	s->all++;
 	if (c->why[0]) {
 		c->unwritten++;

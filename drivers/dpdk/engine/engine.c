@@ -653,6 +653,10 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	raw_announce_begin(iface);
 	iface->copy_bw = open->copy_bw;
 	iface->tap = rc->tap;
+	if (iface->tap) {
+		iface->tap->paths_arg = iface;
+		iface->tap->paths = raw_paths_record;
+	}
 	raw_fill_attr(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;

@@ -218,6 +218,45 @@ void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text,
 			path_print(c, i, cb, arg);
 }
 
+static void path_record(const struct raw_conn *c, unsigned int i, struct weft_tap *tap)
+{
+	const struct raw_path *p = &c->path[i];
+	struct weft_tap_path state = {
+		.conn = c->id,
+		.token = c->token,
+		.path = i,
+		.window = c->tx.cc ? c->tx.cc[i].window : c->tx.win_bytes,
+		.in_flight = c->path_count > 1 ? p->inflight : c->tx.inflight,
+		.rtt = p->rtt.srtt,
+		.least = p->rtt.min,
+		.mode = "",
+	};
+
+	if (c->tx.cc) {
+		state.base = c->tx.cc[i].delay.base;
+		state.noise = c->tx.cc[i].delay.jitter.noise;
+		state.target = c->tx.cc[i].target;
+		state.mode = weft_cc_mode_name(&c->tx.cc[i]);
+	}
+	weft_tap_path(tap, &state);
+}
+
+unsigned int raw_paths_record(const void *arg, struct weft_tap *tap, unsigned int from)
+{
+	const struct raw_iface *iface = arg;
+	const struct raw_conn *c;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(c, &iface->conns, link)
+		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++, n++) {
+			if (n >= from + WEFT_TAP_PATHS)
+				return n;
+			if (n >= from)
+				path_record(c, i, tap);
+		}
+	return 0;
+}
+
 /* ---------------------------------------------------------------- quiesce and reap */
 
 static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state");

@@ -31,9 +31,13 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 
 struct raw_iface;
+struct weft_tap;
 /** Calls @p cb with one or two lines of text for each path of each connection that is up. */
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg);
+
+/** See weft_tap.paths. @param arg  the iface */
+unsigned int raw_paths_record(const void *arg, struct weft_tap *tap, unsigned int from);
 
 /** As in LANE_DOWN: all frames before `next` have arrived; bit i of `word`: next + 1 + i has. */
 struct raw_rx_state {
