@@ -212,7 +212,8 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 	/* A host that is only busy comes behind each fault of the network. */
 	a->weight = several ? 0.5 + share : 0.1;
 	a->reported = own >= TIME_SHARE;
-	a->observation = !several && !past.slots;
+	/* The history cannot distinguish a host without a core from a program that computes. */
+	a->observation = !several;
 	if (past.slots)
 		a->time = past.since;
 }

@@ -105,6 +105,8 @@ void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 
 /* ------------------------------------------------------------------ birth and death */
 
+static_assert(offsetof(struct weft_ep, first_lane) <= 64, "cache line of a receive");
+
 struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned)
 {

@@ -43,7 +43,8 @@ def verdicts(a, b):
              for c, name, number in ((a, 'a', '1'), (b, 'b', '2'))]
     done = subprocess.run([os.path.join(BUILD, 'app', 'weft-dump'), '-j', *files],
                           stdout=subprocess.PIPE, check=True, timeout=60)
-    return json.loads(done.stdout)['anomalies']
+    report = json.loads(done.stdout)
+    return report['anomalies'] + report['observations']
 
 
 def slot(late=0, stopped=0, frames=20):
@@ -64,7 +65,7 @@ def a_stop_before_the_frames_is_named():
     assert not verdicts(a, b)
 
 
-def a_process_that_waits_for_its_core_is_named_last():
+def a_process_that_waits_for_its_core_is_an_observation():
     a, b = pair('random_loss', 1000)
     begin = history(a, [slot(8000)] * SLOTS)
     found = verdicts(a, b)
@@ -76,4 +77,4 @@ def a_process_that_waits_for_its_core_is_named_last():
     assert [f['class'] for f in verdicts(a, b)] == ['random loss']
 
 
-tap.run([a_stop_before_the_frames_is_named, a_process_that_waits_for_its_core_is_named_last])
+tap.run([a_stop_before_the_frames_is_named, a_process_that_waits_for_its_core_is_an_observation])

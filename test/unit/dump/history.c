@@ -476,7 +476,7 @@ static void losses_before_a_smaller_mtu_are_that_mtu(void **state)
 /*
  * Slots of host 0, which did not poll for @p late us of each; it has @p frames in each. Before slot
  * CHANGE it did not poll for @p stopped us, in @p silent slots without counts.
- * @return verdicts; the first one is in `named`
+ * @return verdicts and observations; the first one is in `named`
  */
 static unsigned int host(unsigned int late, unsigned int stopped, unsigned int silent,
 			 unsigned int frames)
@@ -499,18 +499,20 @@ static unsigned int host(unsigned int late, unsigned int stopped, unsigned int s
 						   late + (i == CHANGE ? stopped : 0),
 						   i == CHANGE ? stopped : 0));
 	assert_true(history_read(&file[0].history, 0, text, len));
-	n = trace_verdicts(a, trace_anomalies(t, a));
+	n = trace_anomalies(t, a);
+	trace_verdicts(a, n);
 	named = a[0];
 	history_free(&file[0].history);
 	trace_free(t);
 	return n;
 }
 
-static void a_host_that_often_did_not_poll_is_a_slow_receiver(void **state)
+static void a_host_that_often_did_not_poll_is_an_observation(void **state)
 {
 	(void)state;
 	assert_int_equal(host(8000, 0, 0, 20), 1);
 	assert_int_equal(named.fault, FAULT_SLOW_RECEIVER);
+	assert_true(named.observation);
 	assert_int_equal(named.host, 0);
 	assert_int_equal(named.time, BEGIN);
 	assert_in_range((int)(1000 * named.share), 470, 480);
@@ -524,6 +526,7 @@ static void a_stop_is_found_in_the_history(void **state)
 	(void)state;
 	assert_int_equal(host(0, 300000, 18, 20), 1);
 	assert_int_equal(named.fault, FAULT_STOPPED_PEER);
+	assert_false(named.observation);
 	assert_int_equal(named.host, 0);
 	assert_in_range(named.time + 300000000, BEGIN + CHANGE * EACH, BEGIN + (CHANGE + 1) * EACH);
 	assert_non_null(strstr(named.text, "silent for 300.000 ms"));
@@ -546,7 +549,7 @@ int main(void)
 		cmocka_unit_test(counts_of_several_peers_are_not_compared),
 		cmocka_unit_test(long_frames_are_lost_by_the_mtu_that_their_sender_has_found),
 		cmocka_unit_test(losses_before_a_smaller_mtu_are_that_mtu),
-		cmocka_unit_test(a_host_that_often_did_not_poll_is_a_slow_receiver),
+		cmocka_unit_test(a_host_that_often_did_not_poll_is_an_observation),
 		cmocka_unit_test(a_stop_is_found_in_the_history),
 	};
 
