@@ -3,7 +3,7 @@
 """rocev2.py BUILD: weft-dump and tshark read the same from packets of RoCE v2. The capture is of
 rdma_rxe over veth, 401 packets cut at 100 bytes, while 5 % of what one end sent was lost
 (test/guest/cases/65-packets.sh, which also makes the captures of a lane with three queue pairs,
-and of a receiver without buffers). Prints TAP."""
+of a receiver without buffers, and of answers that come after a timeout). Prints TAP."""
 
 import collections
 import json
@@ -21,6 +21,7 @@ DUMP = os.path.join(sys.argv[1], 'app', 'weft-dump')
 FILE = os.path.join(ROOT, 'test', 'data', 'rocev2.pcapng')
 LANE = os.path.join(ROOT, 'test', 'data', 'rocev2_lane.pcapng')
 RNR = os.path.join(ROOT, 'test', 'data', 'rocev2_rnr.pcapng')
+LATE = os.path.join(ROOT, 'test', 'data', 'rocev2_late.pcapng')
 RESPONSES = range(13, 19)
 RNR_NAK, NAK = 1, 3
 
@@ -106,8 +107,25 @@ def a_receiver_without_buffers_is_named():
     assert 'requests sent again, ' in line and 'had arrived' not in line, line
 
 
+def duplicates_are_counted_as_the_responder_does():
+    """It accepts the PSN that it expects. No packet of this capture takes several PSNs."""
+    expected, arrived = {}, collections.Counter()
+    for source, opcode, qp, psn, *_ in by_tshark(LATE):
+        if opcode >> 5 or opcode in RESPONSES:
+            continue
+        key = source, qp
+        arrived[key] += psn < expected.setdefault(key, psn)
+        expected[key] += psn == expected[key]
+    flows = json.loads(output(DUMP, '-j', LATE))['roce_flows']
+    for flow in flows:
+        key = flow['from'], flow['to_qp']
+        assert flow['arrived_before'] == arrived[key], (flow, arrived)
+    assert sum(flow['naks_sequence'] for flow in flows) > 1 and sum(arrived.values()) > 50, flows
+
+
 if not shutil.which('tshark'):
     print('there is no tshark')
     sys.exit(77)
 tap.run([each_packet_is_read_alike, faults_are_counted_alike, the_report_names_the_connection,
-         each_queue_pair_has_the_name_of_its_lane, a_receiver_without_buffers_is_named])
+         each_queue_pair_has_the_name_of_its_lane, a_receiver_without_buffers_is_named,
+         duplicates_are_counted_as_the_responder_does])
