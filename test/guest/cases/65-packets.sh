@@ -85,6 +85,24 @@ duplicates() {
 		same 'duplicates to rxe0a' "$(sum 10.0.0.2 arrived_before)" rxe0a duplicate_request
 }
 
+# The answers of rxe0b come after the time-out of its peer, 134 ms, which repeats requests before it
+# gets their NAK.
+with_late_answers() {
+	local rc=0
+	tc qdisc replace dev v0a root netem loss 10% limit 10000 &&
+		tc qdisc replace dev v0b root netem delay 250ms limit 10000 || return
+	perf_pair roce:rxe0b,timeout=15 roce:rxe0a,timeout=15 -t tag_lat -s 8,4k -n 10 -w 1 -f \
+		-V || rc=1
+	tc qdisc del dev v0a root
+	tc qdisc del dev v0b root
+	return $rc
+}
+
+late_naks_change_no_count() {
+	flows late.pcapng || return
+	[ "$(sum 10.0.0.2 naks_sequence)" -gt 0 ] && duplicates
+}
+
 three_queue_pairs() {
 	perf_pair roce:rxe0b,qps=3 roce:rxe0a,qps=3 -t tag_bw -s 8,4k -n 20 -w 1 -f -V
 }
@@ -123,6 +141,8 @@ declare -A before
 rail 0 1500 && neighbours || exit
 check "a capture of the network device while packets are lost" captured packets.pcapng with_loss
 check "NAKs and duplicates are as the devices counted them" faults_are_counted
+check "a capture of answers that come after a time-out" captured late.pcapng with_late_answers
+check "duplicates are as the devices counted them then" late_naks_change_no_count
 check "a capture of a lane with three queue pairs" captured lane.pcapng three_queue_pairs
 check "each queue pair has the name of the lane" each_has_its_lane
 check "a capture of a receiver without buffers" captured rnr.pcapng without_buffers
