@@ -515,6 +515,7 @@ struct raw_conn {
 static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
+static_assert(offsetof(struct raw_conn, tmpl) % RTE_CACHE_LINE_MIN_SIZE == 0, "two lines");
 
 /* Adds the iface's counters to the history of its capture (capture/tap.h), if they are due. */
 void raw_counts_note(const struct raw_iface *iface);
