@@ -12,7 +12,7 @@ frames or has a smaller MTU, or a process is stopped.
 
 Each ten seconds, or more often in a short run, the anonymous memory, the descriptors and the
 threads of each process are read. The memory of the last tenth of the time is compared with that
-of the second tenth (medians).
+of the sixth tenth (medians).
 A run of less than ten minutes is not judged by growth.
 The exit code is 0 if no stream failed and nothing grew. It needs root."""
 
@@ -34,7 +34,9 @@ RAILS = ('udp0', 'udp1', 'pkt0', 'pkt1')
 SLEEPS = '--sleep'  # tests of remote memory always poll
 CLIENTS = (['-t', 'tag_lat', '-s', '4k', SLEEPS], ['-t', 'put_bw', '-s', '256k'],
            ['-t', 'am_bw', '-s', '1k', SLEEPS], ['-t', 'get_bw', '-s', '1M'])
-SLACK = 64  # KiB of memory: pages that a rare path touches for the first time
+# KiB of memory: pages that a rare event touches for the first time. Two hours with 530 faults had
+# steps of up to 204 KiB in their second half.
+SLACK = 256
 LEAST = 600  # seconds: in a shorter run the paths and buffers of the begin count as growth
 USER = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all',
         '--no-new-privs']
@@ -211,7 +213,7 @@ def growth(rows, seconds):
     grew = 0
     for key in sorted({(row[1], row[2]) for row in rows}):
         mine = [row for row in rows if (row[1], row[2]) == key]
-        early = [row for row in mine if 0.1 <= row[0] / seconds < 0.2]
+        early = [row for row in mine if 0.5 <= row[0] / seconds < 0.6]
         late = [row for row in mine if row[0] / seconds >= 0.9]
         if not early or not late:
             print(f'{key[0]} {key[1]}: not judged, too short')
