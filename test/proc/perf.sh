@@ -173,7 +173,8 @@ same_tables() {
 	[ $rc = 0 ] || return 1
 	for end in server client; do
 		grep -E '^[|+]|one way|measured|^  (Closed|Rendezvous|A CPU)' "$dir/$end.err" |
-			sed 's/lanes to worker .*//; s/^ *[a-z ]*; //' >"$dir/$end.tables"
+			sed 's/lanes to worker .*//; s/^ *[a-z ]*; //; /A CPU copies/s/ (.*)//' \
+				>"$dir/$end.tables"
 	done
 	for op in tag_send tag_send_sync am_send put get amo_fetch rndv_data; do
 		grep -q "^| $op from " "$dir/client.tables" || { echo "no table of $op"; return 1; }

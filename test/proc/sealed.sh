@@ -81,8 +81,7 @@ rail_returns() {
 	until_said "$dir/client.err" "udp:rail1 .*link lost" $client_pid || rc=1
 	sleep 2 # the lane is given up
 	ip -n "${ns[0]}" link set rail1 up
-	until_said "$dir/client.err" "udp:rail1 .*is back|lane 1 .* is back" $client_pid || rc=1
-	sleep 1
+	until_said "$dir/client.err" "lane 1 .* is back" $client_pid || rc=1
 	echo second >&9
 	exec 9>&-
 	wait $client_pid || rc=1
