@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -202,11 +204,21 @@ static size_t line_make(char line[LINE], size_t *text, enum weft_log_level level
 	return n;
 }
 
-/* One write, so that lines do not mix. @return false: the reader has not taken it */
+/*
+ * One write, so that lines do not mix. A pipe with room takes PIPE_BUF bytes at once. Other
+ * processes share the open file of stderr, so it cannot have O_NONBLOCK.
+ *
+ * @param length  at most PIPE_BUF
+ * @return false: the reader has not taken it
+ */
 static bool put_once(const char *text, size_t length)
 {
-	ssize_t n = write(log_fd, text, length);
+	struct pollfd room = {.fd = log_fd, .events = POLLOUT};
+	ssize_t n;
 
+	if (log_fd == STDERR_FILENO && poll(&room, 1, 0) == 0)
+		return false;
+	n = write(log_fd, text, length);
 	return n == (ssize_t)length || (n < 0 && errno != EAGAIN); /* other errors are ignored */
 }
 
@@ -226,7 +238,7 @@ report_lost(unsigned int num, const char *fmt, ...)
 }
 
 /* The log must not hold the thread that moves messages. Relaxed: nothing depends on the number. */
-static void put(const char *text, size_t length)
+static void put(const char *text, size_t length, unsigned int lines)
 {
 	unsigned int num = 0;
 
@@ -237,7 +249,7 @@ static void put(const char *text, size_t length)
 			    "%u lines of the log were lost: its reader does not read fast enough",
 			    num);
 	if (!put_once(text, length))
-		atomic_fetch_add_explicit(&log_lost, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&log_lost, lines, memory_order_relaxed);
 }
 
 void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
@@ -248,12 +260,36 @@ void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *
 	if (log_callback && call_back(level, origin, line + text))
 		return;
 	line[n++] = '\n';
-	put(line, n);
+	put(line, n, 1);
+}
+
+/* @return bytes of the first lines that one write takes; a longer line is cut */
+static size_t some_lines(const char *text, size_t length, unsigned int *lines)
+{
+	size_t end = 0;
+
+	*lines = 0;
+	for (size_t i = 0; i < length && i < PIPE_BUF; i++) {
+		if (text[i] != '\n')
+			continue;
+		end = i + 1;
+		++*lines;
+	}
+	if (end != 0)
+		return end;
+	*lines = 1;
+	return length < PIPE_BUF ? length : PIPE_BUF;
 }
 
 void weft_log_block(const char *text, size_t length)
 {
-	put(text, length);
+	unsigned int lines;
+	size_t n;
+
+	for (; length != 0; text += n, length -= n) {
+		n = some_lines(text, length, &lines);
+		put(text, n, lines);
+	}
 }
 
 void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)

@@ -149,6 +149,40 @@ static void a_reader_that_stops_or_ends_does_not_hold_the_process(void **state)
 	unlink(path);
 }
 
+/* As when the program that reads stderr is stopped. Each table goes in whole lines. */
+static void a_reader_of_stderr_that_stops_does_not_hold_the_process(void **state)
+{
+	static char text[1 << 20], block[9000];
+	int fds[2], saved = dup(STDERR_FILENO);
+	size_t n;
+
+	(void)state;
+	memset(block, 'y', sizeof(block));
+	for (size_t i = 99; i < sizeof(block); i += 100)
+		block[i] = '\n';
+	assert_true(saved >= 0);
+	assert_int_equal(pipe(fds), 0);
+	assert_true(dup2(fds[1], STDERR_FILENO) >= 0);
+	alarm(20); /* it would wait */
+	for (int i = 0; i < 100; i++)
+		weft_log_block(block, sizeof(block));
+	weft_warn("nothing has been read");
+	assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	n = drain(fds[0], text, sizeof(text));
+	weft_warn("the reader is back");
+	drain(fds[0], text + n, sizeof(text) - n);
+	alarm(0);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
+	assert_true(n >= sizeof(block));
+	assert_true(n % 100 == 0);
+	assert_null(strstr(text, "nothing has been read"));
+	assert_non_null(strstr(text + n, " lines of the log were lost"));
+	assert_non_null(strstr(text + n, "the reader is back\n"));
+}
+
 static void a_disk_is_refused(void **state)
 {
 	int fd = open("/dev/loop0", O_WRONLY);
@@ -254,6 +288,7 @@ int main(void)
 		cmocka_unit_test(links_of_our_own_are_followed),
 		cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
 		cmocka_unit_test(a_reader_that_stops_or_ends_does_not_hold_the_process),
+		cmocka_unit_test(a_reader_of_stderr_that_stops_does_not_hold_the_process),
 		cmocka_unit_test(a_disk_is_refused),
 		cmocka_unit_test(files_of_another_user_are_refused),
 	};
