@@ -43,6 +43,7 @@ struct weft_listener {
 	uint16_t port;
 	char host[NI_MAXHOST];
 	bool has_key;
+	struct weft_log_limit starved;
 	struct weft_hello_reply other_version; /* reply to a client that gets no address */
 	size_t length;
 	uint8_t reply[];
@@ -151,6 +152,15 @@ static void log_refused(void *arg, const char *client, const char *why, bool las
 		  last ? "; further refusals are not logged" : "");
 }
 
+static void log_starved(void *arg, int err)
+{
+	struct weft_listener *l = arg;
+
+	weft_log_limited(&l->starved, WEFT_LOG_WARN,
+			 "listener: clients wait: %s; raise the limit on open files (ulimit -n)",
+			 strerror(err));
+}
+
 static void *listen_run(void *arg)
 {
 	struct weft_listener *l = arg;
@@ -211,6 +221,7 @@ static int listener_start(struct weft_listener *l, const struct weft_listener_pa
 		.hello = sizeof(struct weft_hello) + (l->has_key ? WEFT_GREETING_REQUEST : 0),
 		.judge = judge_hello,
 		.refused = log_refused,
+		.starved = log_starved,
 		.arg = l,
 	};
 	int rc = weft_tcp_server_open(&params, &l->server);

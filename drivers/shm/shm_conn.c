@@ -406,6 +406,16 @@ static void start_receipt(struct shm_iface *s, struct shm_ep *lane_ep)
 	shm_end(lane_ep, rc, "no thread can be started for its hello");
 }
 
+static void accept_failed(struct shm_iface *s, int err)
+{
+	if (err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
+		return;
+	weft_log_limited(&s->full, WEFT_LOG_WARN,
+			 "%s: processes that connect wait: %s; raise the limit on open files "
+			 "(ulimit -n)",
+			 s->base.name, strerror(err));
+}
+
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 {
 	struct shm_ep *lane_ep;
@@ -415,8 +425,10 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	/* At SHM_HALF_MAX, connections wait in the backlog: closing would fail valid ones, too. */
 	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0)
+		if (fd < 0) {
+			accept_failed(s, errno);
 			return (unsigned int)i;
+		}
 		if (shm_socket_peer(fd, &pid) < 0) {
 			s->count.refused_user++;
 			weft_foreign_fd_close(fd);

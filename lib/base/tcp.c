@@ -372,6 +372,16 @@ static void name_place(struct place *p, struct sockaddr_storage *ss, socklen_t l
 		memcpy(p->host, in6->sin6_addr.s6_addr, sizeof(p->host));
 }
 
+static void accept_failed(struct weft_tcp_server *s, uint64_t now, int err)
+{
+	if (err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
+		return;
+	/* The connection stays in the queue, so poll() would return at once. */
+	s->accept_at = now + PAUSE_NS;
+	if (s->p.starved)
+		s->p.starved(s->p.arg, err);
+}
+
 static void accept_clients(struct weft_tcp_server *s, uint64_t now)
 {
 	for (unsigned int i = 0; i < PLACES; i++) {
@@ -381,10 +391,7 @@ static void accept_clients(struct weft_tcp_server *s, uint64_t now)
 		int fd = accept4(s->fd, (struct sockaddr *)&ss, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0) {
-			/* The connection stays in the queue, so poll() would return at once. */
-			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-			    errno == ENOMEM)
-				s->accept_at = now + PAUSE_NS;
+			accept_failed(s, now, errno);
 			return;
 		}
 		p = find_place(s);

@@ -91,6 +91,8 @@ struct weft_tcp_server_params {
 	int (*judge)(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer);
 	/** Log a refused client. @p last: no further call follows. */
 	void (*refused)(void *arg, const char *client, const char *why, bool last);
+	/** Log that clients wait, since no descriptor or memory is free: @p err. NULL: no log. */
+	void (*starved)(void *arg, int err);
 	void *arg;
 };
 

@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "mock/fd_limit.h"
 #include "shm/shm_conn.h"
 #include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
@@ -286,6 +288,15 @@ static void other_places_are_not_reached(void **state)
 
 /* ------------------------------------------------------------------ strangers at the socket */
 
+static bool count_waits(enum weft_log_level level, const char *origin, const char *text, void *arg)
+{
+	(void)level;
+	(void)origin;
+	if (strstr(text, "processes that connect wait: ") && strstr(text, "ulimit -n"))
+		++*(unsigned int *)arg;
+	return true;
+}
+
 static int raw_client(struct end *to, const void *bytes, size_t length)
 {
 	struct shm_addr addr;
@@ -297,6 +308,40 @@ static int raw_client(struct end *to, const void *bytes, size_t length)
 	if (length > 0)
 		assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL), length);
 	return fd;
+}
+
+/* Without a free descriptor the connection stays in the queue, and the log has the reason. */
+static void a_process_that_waits_for_a_descriptor_is_logged(void **state)
+{
+	static int taken[1024];
+	struct rlimit before, few;
+	unsigned int waits = 0;
+	double until;
+	int fd, n = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 256;
+	fd = raw_client(&b, NULL, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	if (kernel_fd_limit() != few.rlim_cur) {
+		setrlimit(RLIMIT_NOFILE, &before);
+		close(fd);
+		print_message("left out: the limit of descriptors is valgrind's own\n");
+		skip();
+	}
+	while (n < 1024 && (taken[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	weft_log_set_callback(count_waits, &waits);
+	for (until = end_seconds() + 10; waits == 0 && end_seconds() < until;)
+		b.iface->ops->progress(b.iface, (uint64_t)(end_seconds() * 1e9));
+	weft_log_set_callback(NULL, NULL);
+	while (n > 0)
+		close(taken[--n]);
+	setrlimit(RLIMIT_NOFILE, &before);
+	close(fd);
+	assert_in_range(waits, 1, 5);
 }
 
 static void strange_hellos_are_refused(void **state)
@@ -569,6 +614,7 @@ int main(void)
 		TEST(destroyed_inside_its_callback),
 		TEST(no_process_listens_any_more),
 		TEST(other_places_are_not_reached),
+		TEST(a_process_that_waits_for_a_descriptor_is_logged),
 		TEST(strange_hellos_are_refused),
 		TEST(a_full_table_refuses_and_counts),
 		TEST(half_connections_are_bounded),

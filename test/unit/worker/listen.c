@@ -124,6 +124,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	weft_worker_destroy(worker);
+	weft_log_set_callback(NULL, NULL); /* no listener's thread reads it any more */
 	return weft_context_destroy(ctx);
 }
 
@@ -447,15 +448,27 @@ static unsigned int take_descriptors(int *fds, unsigned int max)
 	return n;
 }
 
+/* In the thread of the listener. */
+static bool count_waits(enum weft_log_level level, const char *origin, const char *text, void *arg)
+{
+	(void)level;
+	(void)origin;
+	if (strstr(text, "listener: clients wait: ") && strstr(text, "ulimit -n"))
+		atomic_fetch_add((atomic_uint *)arg, 1);
+	return true;
+}
+
 static void test_no_descriptor(void **state)
 {
 	int fd, taken[200];
 	struct rlimit old, few;
+	static atomic_uint waits;
 	unsigned int num;
 	double before;
 	char buf[12];
 
 	(void)state;
+	weft_log_set_callback(count_waits, &waits);
 	listen_on("127.0.0.1");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -481,6 +494,7 @@ static void test_no_descriptor(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_true(before < 0.2); /* the thread does not spin */
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), 12);
+	assert_in_range(atomic_load(&waits), 1, 5);
 	close(fd);
 }
 
