@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Lane options on each kind of NIC, and lanes over two kinds at once.
+# Lane options and IPv6 on each kind of NIC, and lanes over two kinds at once.
 . "$(dirname "$0")/../nic.sh"
 
 all=(virtio0 virtio1 e1000e0 e1000e1 82545em0 82545em1 vmxnet3-0 vmxnet3-1)
@@ -12,7 +12,7 @@ fi
 for duo in $duos; do
 	one=${duo%:*} two=${duo#*:}
 	for options in vlan=5,mtu=9000 vlan=5,csum=none,mtu=1500 csum=udp,paths=4,mtu=1500 \
-		csum=crc32c,mtu=1500 encap=ether,mtu=1500; do
+		csum=crc32c,mtu=1500 encap=ether,mtu=1500 ip=fe80::/64,mtu=1500; do
 		case $one:$options in
 		*csum=none*) agreed="no checksum" ;;
 		*csum=udp*) agreed="UDP checksum" ;;
