@@ -307,6 +307,14 @@ if xdp_works "${server_run[@]}"; then
 	xdp_is_free
 	# @behaviour R87
 	slow check "AF_XDP: a process that stops for 3 s is not lost" stopped
+	xdp_is_free
+	if [ -e "$dir/key" ]; then
+		# @behaviour R87
+		slow check "sealed, AF_XDP: a process is killed in a stream" \
+			with_key killed_in_a_stream
+	else
+		skip "sealed, AF_XDP" "this build cannot seal"
+	fi
 else
 	skip "AF_XDP" "this kernel or machine can't do it"
 fi
