@@ -134,9 +134,10 @@ save_packages() {
 end_child() {
 	local try
 	trap '' INT TERM HUP
-	# SIGTERM comes first, so that tests can undo their changes of this machine's network.
+	# SIGTERM comes first, so that tests can undo their changes of this machine's network. It is
+	# for the group, too: timeout forwards none that arrives just after its fork().
 	for try in $child $child $child $child $child $child; do
-		kill -TERM "$try" 2>/dev/null || break
+		kill -TERM -- "-$try" 2>/dev/null || kill -TERM "$try" 2>/dev/null || break
 		sleep 0.5
 	done
 }
