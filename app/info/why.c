@@ -668,15 +668,15 @@ int info_why(struct query_process *list, unsigned int n)
 
 	samples_take(list, n, &a);
 	read_processes(&others_before);
-	read_hosts(list, n, before);
 	roce_counters_read(&device_before);
+	read_hosts(list, n, before);
 	begin = seconds_now();
 	nanosleep(&second, NULL);
 	samples_take(list, n, &b);
 	read_hosts(list, n, after);
+	seconds = seconds_now() - begin;
 	read_processes(&others_after);
 	roce_counters_read(&device_after);
-	seconds = seconds_now() - begin;
 	for (unsigned int i = 0; i < b.num; i++) {
 		static struct why y;
 		struct host_times host;
