@@ -296,6 +296,48 @@ roce_counters() {
 	return $rc
 }
 
+# ticks SHARE: the test's /proc/stat. Steal grows by this percent of the time, idle by the rest.
+# All writes have the same length, so a reader finds a whole line.
+ticks() {
+	local from=${EPOCHREALTIME/[.,]/} cpus us
+	cpus=$(getconf _NPROCESSORS_ONLN)
+	while :; do
+		us=$(((${EPOCHREALTIME/[.,]/} - from) * cpus))
+		printf 'cpu  500 0 500 %012d 0 0 0 %012d 0 0\n' $((us * (100 - $1) / 1000000)) \
+			$((700000 + us * $1 / 1000000)) 1<>"$dir/stat"
+		sleep 0.02
+	done
+}
+
+# steal LEAST MOST SHARE: the percent that is printed while the hypervisor has the CPUs for this
+# share of the time. It had them for hours before.
+steal() {
+	local rc=0 n writer
+	ticks "$3" &
+	writer=$!
+	until_said "$dir/stat" "^cpu  500 0 500 " || rc=1
+	# shellcheck disable=SC2016
+	unshare -m bash -c 'mount --bind "$1" /proc/stat && exec "$2" --why --pid "$3"' - \
+		"$dir/stat" "$info" "$(client_program)" >"$dir/why" || rc=1
+	kill $writer
+	cat "$dir/why"
+	tr -s '\n ' ' ' <"$dir/why" >"$dir/line"
+	n=$(share "the hypervisor ran other machines on this one's CPUs .steal.")
+	echo "steal: $n %, $1 to $2 expected"
+	[ $rc = 0 ] && [ "$n" -ge "$1" ] && [ "$n" -le "$2" ]
+}
+
+other_machines() {
+	local rc=0
+	stream -s 64k || return 1
+	# The file stands still while its writer waits for a core.
+	for _ in 1 2 3 4 5; do
+		steal 30 50 40 && break
+	done && steal 0 0 0 || rc=1
+	end
+	return $rc
+}
+
 no_process() {
 	! "$info" --why --pid $$ >"$dir/why" 2>"$dir/why.err" &&
 		sentence "$dir/why.err" "no process of that id responds"
@@ -329,8 +371,11 @@ check "a process without work has nothing to send" nothing_to_send
 slow check "a peer that did not poll is named" peer_without_cpu
 if unshare -m true 2>/dev/null; then
 	# @behaviour T47
+	check "a hypervisor that runs other machines is named" other_machines
+	# @behaviour T47
 	check "counters of RoCE devices that grow are named" roce_counters
 else
+	skip "a hypervisor that runs other machines is named" "mounts need root"
 	skip "counters of RoCE devices that grow are named" "mounts need root"
 fi
 check "a process that does not answer is an error" no_process
