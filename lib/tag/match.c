@@ -81,14 +81,17 @@ static struct weft_match_mask *find_mask(const struct weft_match *m, uint64_t ma
 	return NULL;
 }
 
-static __attribute__((noinline)) struct weft_match_mask *mask_get(struct weft_match *m,
-								  uint64_t tag, uint64_t mask)
-{
-	struct weft_match_mask *k = m->last_mask;
+static void fill_buckets(struct weft_match *m);
 
-	if (!k || k->mask != mask)
-		k = find_mask(m, mask);
+/* The entry of a mask, which is idle until a receive with the mask gets into a bucket. */
+static __attribute__((noinline)) struct weft_match_mask *mask_get(struct weft_match *m,
+								  uint64_t mask)
+{
+	struct weft_match_mask *k = find_mask(m, mask);
+
 	if (!k) {
+		/* The masks of fresh receives may be idle: no entry may be replaced before. */
+		fill_buckets(m);
 		k = new_mask(m);
 		if (!k)
 			return NULL;
@@ -98,13 +101,24 @@ static __attribute__((noinline)) struct weft_match_mask *mask_get(struct weft_ma
 		SLIST_INSERT_HEAD(same_of(m, mask), k, same);
 	}
 	m->last_mask = k;
-	if (k->num == 0) {
+	return k;
+}
+
+/* A receive with the mask gets into a bucket. */
+static inline void mask_use(struct weft_match *m, struct weft_match_mask *k, uint64_t tag)
+{
+	struct weft_match_used *u;
+
+	if (k->num++ == 0) {
 		TAILQ_REMOVE(&m->idle, k, idle_link);
 		m->num_idle--;
 		k->at = m->num_used++;
-		m->used[k->at] = (struct weft_match_used){.agreed = mask, .value = tag, .mask = k};
+		u = &m->used[k->at];
+		*u = (struct weft_match_used){.agreed = k->mask, .value = tag, .mask = k};
+	} else {
+		u = &m->used[k->at];
+		u->agreed &= ~(tag ^ u->value);
 	}
-	return k;
 }
 
 static __attribute__((noinline)) void mask_idle(struct weft_match *m, struct weft_match_mask *k)
@@ -192,7 +206,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 {
 	*m = (struct weft_match){.order = 1, .multiplier = seed | 1};
 	set_tables(m, mem, bits);
-	TAILQ_INIT(&m->fresh);
+	LIST_INIT(&m->fresh);
 	TAILQ_INIT(&m->msgs);
 	TAILQ_INIT(&m->idle);
 }
@@ -205,6 +219,7 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	s->num_wild = 0;
 	s->from_exact = 0;
 	s->from_wild = 0;
+	s->listed = false;
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->msgs);
 }
@@ -219,6 +234,8 @@ void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
 {
 	struct weft_match_msg *msg;
 
+	if (s->listed)
+		LIST_REMOVE(s, fresh_link);
 	for (unsigned int i = 0; i < WEFT_MATCH_SEEN; i++) {
 		if (m->seen[i].last && m->seen[i].source == s)
 			forget_seen(m, &m->seen[i]);
@@ -330,30 +347,50 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	struct weft_match_source *s = r->source;
 
 	m->num_recvs--;
-	if (s) {
+	if (s)
 		TAILQ_REMOVE(&s->recvs, r, source_link);
-		*source_count(s, r) -= 1;
-	} else {
-		*(r->kind ? &m->num_wild : &m->num_exact) -= 1;
-	}
 	if (r->fresh) {
-		TAILQ_REMOVE(&m->fresh, r, link);
 		m->num_fresh--;
-	} else {
-		TAILQ_REMOVE(bucket_for(m, r), r, link);
+		return;
 	}
+	if (s)
+		*source_count(s, r) -= 1;
+	else
+		*(r->kind ? &m->num_wild : &m->num_exact) -= 1;
+	TAILQ_REMOVE(bucket_for(m, r), r, link);
 	if (r->kind && --r->kind->num == 0)
 		mask_idle(m, r->kind);
 }
 
+static inline void put_in(struct weft_match *m, struct weft_match_recv *r)
+{
+	r->fresh = false;
+	if (r->source)
+		*source_count(r->source, r) += 1;
+	else
+		m->num_wild++;
+	if (r->kind)
+		mask_use(m, r->kind, r->tag);
+	TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+}
+
 static __attribute__((noinline)) void fill_buckets(struct weft_match *m)
 {
-	struct weft_match_recv *r;
+	struct weft_match_recv *r, *first;
+	struct weft_match_source *s;
 
-	while ((r = TAILQ_FIRST(&m->fresh))) {
-		TAILQ_REMOVE(&m->fresh, r, link);
-		r->fresh = false;
-		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+	while ((s = LIST_FIRST(&m->fresh))) {
+		LIST_REMOVE(s, fresh_link);
+		s->listed = false;
+		first = NULL;
+		TAILQ_FOREACH_REVERSE(r, &s->recvs, weft_match_recvs, source_link)
+		{
+			if (!r->fresh)
+				break;
+			first = r;
+		}
+		for (r = first; r; r = TAILQ_NEXT(r, source_link))
+			put_in(m, r);
 	}
 	m->num_fresh = 0;
 }
@@ -409,8 +446,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 {
 	struct weft_match_recv *r;
 
-	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
-			      source->from_exact | source->from_wild))
+	if (m->num_exact && !m->num_wild && TAILQ_EMPTY(&source->recvs))
 		return take_exact(m, tag, chan.channel);
 	if (m->num_exact | m->num_wild)
 		return take_earliest(m, source, tag, chan);
@@ -568,33 +604,30 @@ static __attribute__((noinline)) int post_other(struct weft_match *m, struct wef
 {
 	struct weft_match_source *s = r->source;
 	struct weft_match_mask *k = NULL;
-	struct weft_match_used *u;
 
 	if (!is_exact(r)) {
 		k = m->last_mask;
-		if (!k || k->mask != r->mask || k->num == 0)
-			k = mask_get(m, r->tag, r->mask);
+		if (!k || k->mask != r->mask)
+			k = mask_get(m, r->mask);
 		if (!k)
 			return -ENOMEM;
-		k->num++;
-		u = &m->used[k->at];
-		u->agreed &= ~(r->tag ^ u->value);
 	}
 	r->kind = k;
 	r->order = m->order++;
 	m->num_recvs++;
-	r->fresh = s;
 	if (!s) {
-		m->num_wild++;
-		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+		put_in(m, r);
 		return 0;
 	}
-	TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
-	*source_count(s, r) += 1;
 	if (m->num_fresh == WEFT_MATCH_FRESH)
 		fill_buckets(m);
 	m->num_fresh++;
-	TAILQ_INSERT_TAIL(&m->fresh, r, link);
+	r->fresh = true;
+	TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
+	if (!s->listed) {
+		s->listed = true;
+		LIST_INSERT_HEAD(&m->fresh, s, fresh_link);
+	}
 	return 0;
 }
 
@@ -615,9 +648,16 @@ void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
 struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 {
 	size_t n = (size_t)1 << m->bits;
+	struct weft_match_source *s;
+	struct weft_match_recv *r;
 
-	if (m->num_fresh || m->num_recvs == 0)
-		return TAILQ_FIRST(&m->fresh);
+	if (m->num_recvs == 0)
+		return NULL;
+	LIST_FOREACH(s, &m->fresh, fresh_link) {
+		r = TAILQ_LAST(&s->recvs, weft_match_recvs);
+		if (r && r->fresh)
+			return r;
+	}
 	/* The caller removes all receives one by one: buckets found empty are not checked again. */
 	for (size_t i = 0; i < n; i++, m->any++) {
 		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))

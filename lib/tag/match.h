@@ -56,13 +56,12 @@ struct weft_match_recv {
 	uint64_t tag, mask;
 	struct weft_match_source *source; /**< NULL = any source */
 	uint16_t channel;
-	bool fresh;     /**< while posted: in weft_match.fresh, and in no bucket */
+	bool fresh;     /**< while posted: in no bucket, and not counted by source and mask */
 	uint32_t from;  /**< 1 + channel of the source; 0 = any channel */
 	uint64_t order; /**< posting order */
 	/** entry of the receive's mask, while posted; NULL = the full mask */
 	struct weft_match_mask *kind;
-	/** in a bucket of weft_match.recv_table, or in weft_match.fresh */
-	TAILQ_ENTRY(weft_match_recv) link;
+	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket of recv_table, unless fresh */
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< in all receives that name this source */
 };
 
@@ -85,15 +84,18 @@ TAILQ_HEAD(weft_match_msgs, weft_match_msg);
 
 /** The origin of messages: one per worker that sends them. */
 struct weft_match_source {
-	uint64_t key;                  /**< part of hash keys; differs from source to source */
-	struct weft_match_recvs recvs; /**< all receives from this source only */
-	struct weft_match_msgs msgs;   /**< messages from this source, in arrival order */
+	uint64_t key; /**< part of hash keys; differs from source to source */
+	/** all receives from this source only, in posting order; fresh ones come last */
+	struct weft_match_recvs recvs;
+	struct weft_match_msgs msgs; /**< messages from this source, in arrival order */
 	/*
-	 * Number of receives that name this source: num_ those from any of its channels, from_
-	 * those from one channel; _exact those with the full mask, _wild those with another.
+	 * Number of receives in buckets that name this source: num_ those from any of its channels,
+	 * from_ those from one channel; _exact those with the full mask, _wild those with another.
 	 */
 	uint32_t num_exact, num_wild;
 	uint32_t from_exact, from_wild;
+	bool listed; /**< in weft_match.fresh */
+	LIST_ENTRY(weft_match_source) fresh_link;
 };
 
 /**
@@ -114,7 +116,7 @@ struct weft_match_seen {
 struct weft_match_mask {
 	uint64_t mask;
 	uint64_t key;                      /**< part of hash keys; differs from mask to mask */
-	size_t num;                        /**< number of receives with the mask; 0 = idle */
+	size_t num;                        /**< number of receives in buckets; 0 = idle */
 	uint32_t at;                       /**< index of the mask in weft_match.used, unless idle */
 	SLIST_ENTRY(weft_match_mask) same; /**< in the table of masks */
 	TAILQ_ENTRY(weft_match_mask) idle_link; /**< the mask idle for longest comes first */
@@ -122,7 +124,7 @@ struct weft_match_mask {
 
 /** A mask in use. An arriving message is compared with this before the table is searched. */
 struct weft_match_used {
-	uint64_t agreed; /**< bits of the tag in which all receives with the mask agree */
+	uint64_t agreed; /**< bits of the tag in which all receives in buckets agree */
 	uint64_t value;  /**< a tag with their values of these bits */
 	struct weft_match_mask *mask;
 };
@@ -132,7 +134,7 @@ SLIST_HEAD(weft_match_same, weft_match_mask);
 /** With this number of idle masks or more, a new mask takes the place of the one idle longest. */
 #define WEFT_MATCH_MASKS_IDLE 16
 
-/** Most receives in weft_match.fresh: they get into their buckets in one call. */
+/** Most fresh receives: they get into their buckets in one call. */
 #define WEFT_MATCH_FRESH 256
 
 /** Greatest number of indexes. A mask may have two: for searches with a source, and without. */
@@ -163,11 +165,11 @@ struct weft_match {
 	size_t num_wild;            /**< number of other receives without a source */
 	size_t num_recvs, num_msgs; /**< number of all posted receives; of all messages */
 	/**
-	 * receives that name a source, in posting order. They get into their buckets when a message
-	 * has to be searched for there. Most match as the first receive of their source before.
+	 * sources that may have fresh receives. These get into their buckets when a message has to
+	 * be searched for there. Most match as the first receive of their source before.
 	 */
-	struct weft_match_recvs fresh;
-	uint32_t num_fresh;
+	LIST_HEAD(, weft_match_source) fresh;
+	uint32_t num_fresh; /**< number of fresh receives */
 	/** number of receives, and of messages, above which the tables should grow */
 	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
@@ -245,9 +247,8 @@ static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m
 	struct weft_match_recvs *bucket;
 	struct weft_match_recv *r;
 
-	/* When all receives are of this kind, the counters of the source need no look. */
-	if (m->num_recvs != m->num_exact &&
-	    (m->num_wild | s->num_exact | s->num_wild | s->from_exact | s->from_wild))
+	/* When all receives are of this kind, the source needs no look. */
+	if (m->num_recvs != m->num_exact && (m->num_wild || !TAILQ_EMPTY(&s->recvs)))
 		return NULL;
 	bucket = &m->recv_table[weft_match_bucket(m, tag, m->bits)];
 	r = TAILQ_FIRST(bucket);

@@ -188,11 +188,13 @@ static void step_source_gone(struct rig *r, uint64_t *seed)
 
 static uint32_t num_fresh(const struct weft_match *m)
 {
+	struct weft_match_source *s;
 	struct weft_match_recv *recv;
 	uint32_t n = 0;
 
-	TAILQ_FOREACH(recv, &m->fresh, link)
-		n++;
+	LIST_FOREACH(s, &m->fresh, fresh_link)
+		TAILQ_FOREACH(recv, &s->recvs, source_link)
+			n += recv->fresh;
 	return n;
 }
 
