@@ -185,19 +185,36 @@ void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n
 
 /* ------------------------------------------------------------------ promptness of a peer */
 
-void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now)
+static void promptness_late(struct weft_promptness *p, uint64_t now)
 {
-	if (now - begun <= WEFT_PROMPT_NS) {
-		p->span /= 2;
-		return;
-	}
-	if (begun < p->late)
-		return; /* the wait began before the end of the last long one: count both once */
 	p->late = now;
 	p->span = p->span < WEFT_PROMPT_LEAST ? WEFT_PROMPT_LEAST : p->span * 2;
 	if (p->span > WEFT_PROMPT_MOST)
 		p->span = WEFT_PROMPT_MOST;
 	p->left = p->span;
+}
+
+void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now)
+{
+	if (now - begun <= WEFT_PROMPT_NS)
+		p->span /= 2;
+	else if (begun >= p->late) /* else it began before the end of the last long wait */
+		promptness_late(p, now);
+}
+
+void weft_promptness_compare(struct weft_promptness *p, uint64_t begun, uint64_t now,
+			     uint64_t alone)
+{
+	/* Transfers that began before the end of the last long wait do not count twice. */
+	if (p->left > 0 || begun < p->late)
+		return;
+	if (now - begun <= alone) {
+		p->slow = 0;
+		p->span /= 2;
+	} else if (++p->slow == WEFT_PROMPT_SLOW) {
+		p->slow = 0;
+		promptness_late(p, now);
+	}
 }
 
 /* ------------------------------------------------------------------ the pool of credit */

@@ -216,6 +216,7 @@ static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size
 #define WEFT_PROMPT_NS 2500000ull /**< a longer wait is long, another one short */
 #define WEFT_PROMPT_LEAST 16u     /**< transfers without the peer after the first long wait */
 #define WEFT_PROMPT_MOST 4096u
+#define WEFT_PROMPT_SLOW 4u /**< slow transfers in a row that are as a long wait */
 
 /** Zeroed: the peer is prompt. */
 struct weft_promptness {
@@ -223,10 +224,18 @@ struct weft_promptness {
 	uint64_t late;  /**< ns: end of the last long wait */
 	uint16_t left;  /**< next transfers without the peer */
 	uint16_t span;  /**< `left` after the last long wait, halved by each short wait */
+	uint16_t slow;  /**< slow transfers since the last fast one */
 };
 
 /** A wait for the peer's progress has ended. Times in ns. */
 void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now);
+
+/**
+ * A transfer with the peer's help has ended. It is slow if the kernel alone needs less time, @p
+ * alone.
+ */
+void weft_promptness_compare(struct weft_promptness *p, uint64_t begun, uint64_t now,
+			     uint64_t alone);
 
 /** @return true: the next transfer must be made without the peer, and is counted as made */
 static inline bool weft_promptness_avoid(struct weft_promptness *p)

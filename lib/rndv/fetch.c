@@ -218,7 +218,8 @@ static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
 {
 	lanes &= f->me->slow_reads & ~f->me->stream_reads;
-	if (!lanes || f->length < PULL_FROM || weft_promptness_avoid(&f->me->promptness))
+	if (!lanes || f->length < PULL_FROM || weft_promptness_avoid(&f->me->promptness) ||
+	    weft_promptness_avoid(&f->me->rndv->pulling))
 		return 0;
 	return lanes;
 }

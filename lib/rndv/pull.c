@@ -179,6 +179,7 @@ static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 	a->given = f->me->mw->worker->now;
 	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
 	weft_share_take(&f->me->mw->rndv->pulls, &f->me->rndv->pulls, a->left, a->given);
+	a->ahead = f->me->mw->rndv->pulls.used;
 	weft_rndv_port_requested(f->me->rndv, a);
 	f->me->rndv->turns++;
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
@@ -405,6 +406,21 @@ bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len)
 	return find_range(f, off, len) != NULL;
 }
 
+/*
+ * Two cores copy a pulled message, and one core a read one. Which is faster depends on the caches
+ * between these two cores, and changes when the hypervisor or the kernel moves one of the
+ * processes. So each pull is compared with the time in which the kernel reads the same bytes.
+ */
+static void note_pull(struct weft_fetch *f, const struct weft_pull_range *a)
+{
+	double rate = f->me->lanes[a->lane].lane_ep->iface->attr.get_bandwidth;
+	uint64_t now = f->me->mw->worker->now;
+
+	weft_promptness_note(&f->me->promptness, a->given, now);
+	weft_promptness_compare(&f->me->rndv->pulling, a->given, now,
+				(uint64_t)((double)a->ahead * 1e9 / rate));
+}
+
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_pull_range *a = find_range(f, off, len);
@@ -413,7 +429,7 @@ bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 	if (a->left)
 		return false;
 	if (f->me->slow_reads >> a->lane & 1)
-		weft_promptness_note(&f->me->promptness, a->given, f->me->mw->worker->now);
+		note_pull(f, a);
 	TAILQ_REMOVE(&f->ranges, a, link);
 	range_free(f->me->mw, a);
 	return true;

@@ -234,9 +234,10 @@ struct weft_rndv {
 	struct weft_requests active; /**< receives whose fetch is not over */
 	/** fetches with bytes left to request: short ones, and long ones (WEFT_RNDV_SHORT) */
 	struct weft_fetches fetches[WEFT_RNDV_SIZES];
-	uint64_t unrequested;         /**< bytes left to request, of all fetches */
-	struct weft_share_user pulls; /**< bytes requested that have not come */
-	uint32_t turns;               /**< pieces requested so far */
+	uint64_t unrequested;           /**< bytes left to request, of all fetches */
+	struct weft_share_user pulls;   /**< bytes requested that have not come */
+	struct weft_promptness pulling; /**< pulls over lanes of me->slow_reads, next to reads */
+	uint32_t turns;                 /**< pieces requested so far */
 	/**
 	 * the list that contains the endpoint: the worker's list of those that may request now, its
 	 * list of those that wait for the worker's limit, or a port's queue
@@ -281,6 +282,7 @@ struct weft_pull_range {
 	uint64_t offset, end;
 	uint64_t left;  /**< bytes of the range that have not come */
 	uint64_t given; /**< time of the request, ns */
+	uint64_t ahead; /**< bytes outstanding of all peers at that time, with those of the range */
 	uint8_t lane;
 	bool native; /**< a native read; else a PULL */
 	bool late;   /**< found late: not counted in `out` of its port and its lane */

@@ -90,6 +90,49 @@ static void a_message_without_room_waits_from_its_first_attempt(void **state)
 	assert_int_equal(avoided(&p), 0);
 }
 
+/* Note @p n transfers of 2 ms, one after the other from @p t on. @return the end of the last one */
+static uint64_t transfers(struct weft_promptness *p, unsigned int n, uint64_t t, uint64_t alone)
+{
+	for (unsigned int i = 0; i < n; i++, t += 2 * MS)
+		weft_promptness_compare(p, t, t + 2 * MS, alone);
+	return t;
+}
+
+static void slow_transfers_in_a_row_count_like_a_long_wait(void **state)
+{
+	struct weft_promptness p = {0};
+	uint64_t t = 10 * MS;
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		t = transfers(&p, WEFT_PROMPT_SLOW - 1, t, MS);
+		t = transfers(&p, 1, t, 2 * MS); /* as fast as without the peer */
+		assert_int_equal(avoided(&p), 0);
+	}
+	for (unsigned int expected = WEFT_PROMPT_LEAST; expected < WEFT_PROMPT_MOST;
+	     expected *= 2) {
+		t = transfers(&p, WEFT_PROMPT_SLOW, t, MS);
+		assert_int_equal(avoided(&p), expected);
+	}
+	while (p.span)
+		t = transfers(&p, 1, t, 2 * MS);
+	transfers(&p, WEFT_PROMPT_SLOW, t, MS);
+	assert_int_equal(avoided(&p), WEFT_PROMPT_LEAST);
+}
+
+static void slow_transfers_that_are_under_way_count_once(void **state)
+{
+	struct weft_promptness p = {0};
+
+	(void)state;
+	transfers(&p, WEFT_PROMPT_SLOW, 10 * MS, MS);
+	transfers(&p, 8 * WEFT_PROMPT_SLOW, 20 * MS, MS); /* without the peer, except these */
+	assert_int_equal(avoided(&p), WEFT_PROMPT_LEAST);
+	for (unsigned int i = 0; i < 2 * WEFT_PROMPT_SLOW; i++) /* begun before the verdict */
+		weft_promptness_compare(&p, 11 * MS, 100 * MS, MS);
+	assert_int_equal(avoided(&p), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +141,8 @@ int main(void)
 		cmocka_unit_test(what_waited_together_counts_once),
 		cmocka_unit_test(prompt_answers_shorten_the_next_time),
 		cmocka_unit_test(a_message_without_room_waits_from_its_first_attempt),
+		cmocka_unit_test(slow_transfers_in_a_row_count_like_a_long_wait),
+		cmocka_unit_test(slow_transfers_that_are_under_way_count_once),
 	};
 
 	return cmocka_run_group_tests_name("promptness", tests, NULL, NULL);
