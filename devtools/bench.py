@@ -334,11 +334,11 @@ MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
             'flood': m_flood, 'capture': bench_capture.m_capture, 'soak': m_soak,
             'multi-eager': m_multi_eager, 'sweep': m_sweep,
             'sweep-rails': m_sweep_rails, 'select': m_select, **bench_sealed.MEASURES,
-            **bench_memif.MEASURES,
-            'against': bench_against.m_against}
+            **bench_memif.MEASURES, **bench_against.MEASURES}
 
 # Several by one name.
-GROUPS = {'mpi': ['shm', *bench_mpi.MEASURES]}
+GROUPS = {'mpi': ['shm', *bench_mpi.MEASURES], 'against': list(bench_against.MEASURES)}
+NAMED = {'sealed-aesni', *GROUPS['against']}  # they run only when named
 
 
 def chosen(names):
@@ -354,8 +354,9 @@ def options():
                                          for n, f in MEASURES.items())
                                      + ''.join('\n  %-12s all of %s' % (n, ', '.join(g))
                                                for n, g in GROUPS.items()))
-    parser.add_argument('measure', nargs='*', help='which ones (all but against and sealed-aesni)')
-    parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
+    parser.add_argument('measure', nargs='*', help='which ones (with --against: against; else all '
+                        'but against and sealed-aesni)')
+    parser.add_argument('--trials', type=int, help='trials per variant and state (7)')
     parser.add_argument('--seconds', type=float,
                         help='longest time per comparison (80; of a group 40)')
     parser.add_argument('--cores', default='0,1', help='the two (0,1)')
@@ -364,13 +365,17 @@ def options():
     parser.add_argument('--seeds', type=int, default=1000, help='seeds of the soak (1000)')
     parser.add_argument('--busy', type=float, default=5,
                         help='percent of the machine that others may use during a trial (5)')
-    parser.add_argument('--against', metavar='BUILD',
-                        help='the build folder of another Weft, for the measure of that name')
+    parser.add_argument('--quick', action='store_true',
+                        help='3 trials, at most 12 s for a comparison')
+    parser.add_argument('--against', metavar='COMMIT',
+                        help='another Weft for the measures of that name: its build folder, or a '
+                        'commit, which is built in BUILD/against/COMMIT')
     parser.add_argument('--first', action='store_true',
                         help="trials go before the machine's other work (autogroup -20, root); "
                         'none is dropped for that work')
     parser.add_argument('--out', default='bench-results',
-                        help='folder for the raw figures (bench-results)')
+                        help='folder for the raw figures and the tables, files by date and '
+                        'processor (bench-results)')
     parser.add_argument('--markdown', metavar='FILE',
                         help='write the tables into this file of doc/results/, each measure at its '
                         'place; then run devtools/bench_report.py --write')
@@ -381,11 +386,14 @@ def options():
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
     parser.add_argument('--memory', default='--in-memory', help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.measure = args.measure or [n for n in MEASURES if n not in ('against', 'sealed-aesni')]
+    args.measure = args.measure or (['against'] if args.against else
+                                    [n for n in MEASURES if n not in NAMED])
     for name in args.measure:
         if name not in MEASURES and name not in GROUPS:
             parser.error("no measure '%s'; there are %s" % (name, ', '.join([*MEASURES, *GROUPS])))
-    args.seconds = args.seconds or (40 if set(args.measure) <= set(GROUPS) else 80)
+    args.trials = args.trials or (3 if args.quick else 7)
+    args.seconds = args.seconds or (12 if args.quick else
+                                    40 if set(args.measure) <= set(GROUPS) else 80)
     args.measure = chosen(args.measure)
     if args.first:
         why = bench_run.go_first()
@@ -408,13 +416,14 @@ def replay(args):
 
 def save(bench, where):
     os.makedirs(bench.args.out, exist_ok=True)
-    path = os.path.join(bench.args.out, time.strftime('%Y%m%d-%H%M%S.json'))
+    path = os.path.join(bench.args.out, time.strftime('%Y%m%d-%H%M%S-') + bench_report.cpu_name()
+                        + '.json')
     with open(path, 'w') as f:
         json.dump({'where': where, 'results': bench.results}, f, indent=1)
     print('\nraw figures: ' + path)
-    if bench.args.markdown:
-        bench_report.merge(bench.args.markdown, bench.results, where)
-        print('tables: ' + bench.args.markdown)
+    tables = bench.args.markdown or path[:-len('json')] + 'md'
+    bench_report.merge(tables, bench.results, where)
+    print('tables: ' + tables)
 
 
 def main():
@@ -425,7 +434,8 @@ def main():
     bench = Bench(args)
     line = bench.cores.state()
     where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build),
-                       'EAL with ' + args.memory,
+                       *(['against ' + bench_report.version(args.against, 'weft-perf')]
+                         if args.against else []), 'EAL with ' + args.memory,
                        *(['before other work (autogroup -20)'] if args.first else [])]) + '.'
     print('weft-bench: %s\ncores %d and %d; a cache line takes %.0f ns between them now (%s)'
           % (where, bench.a, bench.b, *line))
@@ -443,6 +453,11 @@ def main():
         shutil.rmtree(bench.dir, ignore_errors=True)
     verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None
                 and v['enough']]
+    for r in bench.results:
+        for v in r['verdicts']:
+            if v['target'] is not None and not v['met']:
+                print('NOT MET: %s: %s, %s: %s%s' % (r['title'], v['what'], v['state'], v['result'],
+                                                     '' if v['enough'] else ' (too few trials)'))
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
                                               sum(not v['met'] for v in verdicts)))
     return int(args.strict and not (verdicts and all(v['met'] for v in verdicts)))

@@ -18,6 +18,7 @@ from bench_trials import Figure, at_least, at_most, floor, limit, more, report
 KIB, MIB = 1024, 1024 * 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 60  # s a job may take
+MIB_S = 'MiB/s'
 
 WEFT = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'opal_common_ofi_provider_include',
         'weft']
@@ -47,14 +48,15 @@ HOST = """%s)
 
 
 class Mpi:
-    def __init__(self, bench):
+    def __init__(self, bench, build=None):
         self.b = bench
         for program in ('mpicc', 'mpirun', 'taskset'):
             if shutil.which(program) is None:
                 raise TrialError('there is no program %s: devtools/setup.sh build mpi' % program)
-        provider = os.path.join(os.path.abspath(bench.args.build), 'provider')
+        build = os.path.abspath(build or bench.args.build)
+        provider = os.path.join(build, 'provider')
         if not os.path.exists(os.path.join(provider, 'libweft-fi.so')):
-            raise TrialError('the build has no provider: devtools/setup.sh build mpi')
+            raise TrialError('no provider in %s: devtools/setup.sh build mpi' % build)
         self.env = {**{k: v for k, v in os.environ.items()
                        if not k.startswith(('OMPI_', 'FI_', 'UCX_', 'WEFT_'))},
                     'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1',
@@ -116,6 +118,10 @@ def figure(title, what, unit, compare, scale=1, **more):
 def on_cores(what):
     """Figures for which the rank has measured the distance of the cores."""
     return {'lines': lambda row: (row[what]['before'], row[what]['after'])}
+
+
+def size_name(size):
+    return '%d KiB' % (size // KIB) if size >= KIB else '%d B' % size
 
 
 # ---- measurements ---------------------------------------------------------------------------
@@ -188,7 +194,7 @@ def m_reduce(b):
     what = ['allreduce:%d' % size for size in sizes]
     network(b, mpi, (None, None), what, [
         figure('MPI_Allreduce of %s, two hosts, veth of MTU 9000, net_af_packet and udp'
-               % ('%d KiB' % (size // KIB) if size >= KIB else '%d B' % size), name, 'us',
+               % size_name(size), name, 'us',
                [(udp, tcp, at_most, 1.2, None), (weft, tcp, report, None, None)],
                **on_cores(name))
         for size, name in zip(sizes, what)], sides)
@@ -208,8 +214,7 @@ def m_table(b):
     what = ['%s:%d' % (kind, size) for kind in TABLE for size in sizes]
 
     def figures(where, others):
-        return [figure('%s, %s, %s' % (TABLE[kind][0], '%d KiB' % (size // KIB) if size >= KIB
-                                       else '%d B' % size, where),
+        return [figure('%s, %s, %s' % (TABLE[kind][0], size_name(size), where),
                        '%s:%d' % (kind, size), TABLE[kind][1],
                        [('Weft', other, report, None, None) for other in others],
                        **on_cores('%s:%d' % (kind, size)))

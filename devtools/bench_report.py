@@ -94,12 +94,25 @@ def output(*cmd):
         return ''
 
 
+def cpu():
+    with open('/proc/cpuinfo') as f:
+        return first(r'^model name\s*:(.*)$', f.read())
+
+
+def cpu_name():
+    """As a part of a file's name."""
+    return re.sub(r'\W+', '-', re.sub(r'\((R|TM)\)', '', cpu())).strip('-').lower()
+
+
+def version(build, program):
+    text = output(os.path.join(build, 'app', program), '--version')
+    return 'Weft ' + first(r'^version (.*)$', text)
+
+
 def machine(build):
     """What figures depend on, in a few words each."""
-    with open('/proc/cpuinfo') as f:
-        cpu = first(r'^model name\s*:(.*)$', f.read())
     weft = output(os.path.join(build, 'app/weft-info'), '-v')
-    return ['Weft ' + first(r'^version (.*)$', weft), '%d cores of %s' % (os.cpu_count(), cpu),
+    return [version(build, 'weft-info'), '%d cores of %s' % (os.cpu_count(), cpu()),
             'Linux ' + platform.release(),
             'DPDK ' + first(r'DPDK (\d[\w.]*)', weft),
             'UCX ' + first(r'ersion:? (\d[\d.]*)', output('ucx_info', '-v'))]

@@ -14,8 +14,8 @@
 #	mutants    100 mutations of the engine, lib/msg, lib/wireup and shm, which unit and sim must
 #	           detect (devtools/mutate.py; 40 minutes)
 #	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
-#	           each of the measures of "bench.sh against": memif, shm, virtio, af_packet.
-#	           A ratio of medians that is 3 % worse in two runs fails (20 minutes)
+#	           each of the measures of "bench.sh against": memif, shm, virtio, af_packet,
+#	           MPI. A ratio of medians that is 3 % worse in two runs fails (25 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)
 #	matrix     a random tenth of the networks of "sim_net_bench matrix", with new seeds; each
@@ -72,25 +72,10 @@ done
 		debian12 debian13 captures)
 
 logs=$weft_build/nightly
-other=$weft_build/nightly/against
 passed=0 failed=0 skipped=0
 
 # amount WHOLE SMOKE: SMOKE with --smoke, else WHOLE.
 amount() { [ -n "$smoke" ] && echo "$2" || echo "$1"; }
-
-# The other commit's build, made once.
-other_build() {
-	local at
-	at=$(git -C "$weft_root" rev-parse --verify --quiet "$commit^{commit}") ||
-		{ echo "there is no commit $commit in this repository"; return 77; }
-	if [ "$(git -C "$other" rev-parse HEAD 2>/dev/null)" != "$at" ]; then
-		rm -rf "$other"
-		git clone -q --no-checkout "$weft_root" "$other" &&
-			git -C "$other" checkout -q "$at" || return 1
-	fi
-	[ -e "$other/build/build.ninja" ] || meson setup "$other/build" "$other" || return 1
-	ninja -C "$other/build" app/weft-perf
-}
 
 # One disturbed run proves nothing, so the step fails only after two.
 step_against() {
@@ -100,11 +85,12 @@ step_against() {
 			--out "$logs" --against "$weft_build" against
 		return
 	fi
-	other_build || return
+	git -C "$weft_root" rev-parse --verify --quiet "$commit^{commit}" >/dev/null ||
+		{ echo "there is no commit $commit in this repository"; return 77; }
 	for run in 1 2; do
 		echo "run $run"
 		"$weft_root/devtools/bench.sh" --no-install --strict --trials 9 --seconds 60 \
-			--out "$logs" --against "$other/build" against
+			--out "$logs" --against "$commit" against
 		rc=$?
 		[ $rc != 0 ] || return 0
 	done

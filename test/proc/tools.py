@@ -23,6 +23,7 @@ import mutate  # noqa: E402
 import mutate_run  # noqa: E402
 import mutate_source  # noqa: E402
 import tap  # noqa: E402
+import bench_against  # noqa: E402
 import bench_run  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
 from bench_trials import Figure, Trials, at_most, limit  # noqa: E402
@@ -126,6 +127,56 @@ def trials_are_compared_within_a_state():
     assert 'absent failed: no such program' in second['notes'], (second, out.getvalue())
 
 
+class Builds(Trials):
+    """Two builds: bench.Bench with rows that cost no time."""
+
+    def __init__(self, folder, absent, factor):
+        super().__init__(argparse.Namespace(trials=1, seconds=2, busy=100, against=folder),
+                         StillCores())
+        self.perf, self.factor, self.absent = 'ours', factor, absent
+        os.mkdir(os.path.join(folder, 'app'))
+        perf = os.path.join(folder, 'app/weft-perf')
+        open(perf, 'w', encoding='utf-8').close()
+        os.chmod(perf, 0o755)
+
+    def weft(self, _test, _size, perf):
+        if self.absent and perf != 'ours':
+            raise TrialError(self.absent + ' | server: more')
+        value = 1000 * (self.factor if perf == 'ours' else 1)
+        return dict.fromkeys(('overall_lat', 'overall_mr', 'overall_bw'), value)
+
+    virtio = weft
+
+
+def builds_are_compared_row_by_row():
+    def rows(measure, factor, absent=''):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            b = Builds(folder, absent, factor)
+            measure(b)
+            return b.results
+
+    for measure, port, count in ((bench_against.m_memif, 'memif', 9),
+                                 (bench_against.m_virtio, 'virtio_user', 7)):
+        for factor, latency, bandwidth in ((1.04, False, True), (1.02, True, True),
+                                           (0.98, True, True), (0.96, True, False)):
+            got = rows(measure, factor)
+            titles = ' / '.join(r['title'] for r in got)
+            assert len(got) == count and titles.count(port) == count, titles
+            for what in ('8 B latency', '8 B message rate', '1 KiB', '4 KiB', '32 KiB', '64 KiB',
+                         '1024 KiB'):
+                assert titles.count(what + (' bandwidth' if 'KiB' in what else '')), titles
+            for row in got:
+                verdict, = row['verdicts']
+                assert verdict['met'] == (latency if 'latency' in row['title'] else bandwidth), row
+    older, = rows(bench_against.m_virtio, 1, "there is no driver 'dpdk'")
+    assert older['notes'] == ["not there in the other build: there is no driver 'dpdk'"], older
+    try:
+        rows(lambda b: setattr(b.args, 'against', '/nonexistent') or bench_against.m_memif(b), 1)
+        raise AssertionError('a folder without a build was accepted')
+    except TrialError as err:
+        assert '/nonexistent/app/weft-perf' in str(err), err
+
+
 # ---- arguments --------------------------------------------------------------------------------
 
 def refused(sentence, *command, **settings):
@@ -201,6 +252,12 @@ def check_clean_sh_refuses_what_it_does_not_know():
     for test in ('frob', ''):
         refused("debian/tests has no test '%s'" % test, 'check-clean.sh', 'trixie', '/dev/null/x',
                 test)
+
+
+def bench_sh_refuses_what_it_does_not_know():
+    refused("there is no build folder and no commit 'nonsense'", 'bench.sh', '--against',
+            'nonsense')
+    refused("there is no build folder and no commit 'HEAD:doc'", 'bench.sh', '--against=HEAD:doc')
 
 
 def arm64_sh_refuses_what_it_does_not_know():
@@ -572,6 +629,7 @@ TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          priority_without_autogroups_is_reported,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know, check_clean_sh_refuses_what_it_does_not_know,
+         builds_are_compared_row_by_row, bench_sh_refuses_what_it_does_not_know,
          a_killed_test_is_guarded,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
