@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI ranks over Weft's provider against Open MPI's own transports: on one host, on two, and the
-cost of start, memory and progress. The ranks run devtools/mpi_measure.c."""
+cost of start, memory and progress. The ranks run devtools/mpi_measure.c, and OSU's programs where
+they are installed."""
 
 import csv
 import io
 import os
+import re
 import shutil
 import stat
 import statistics
@@ -25,6 +27,7 @@ WEFT = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'opal_common_ofi_p
 THREAD = WEFT + ['--mca', 'mtl_ofi_data_progress', 'auto']
 VADER = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader']
 TCP = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_if_include', 'rail0']
+TCP_LO = [*TCP[:-1], 'lo']
 UCX = ['--mca', 'pml', 'ucx', '--mca', 'opal_common_ucx_tls', 'any', '--mca',
        'opal_common_ucx_devices', 'any', '-x', 'UCX_TLS=posix,cma,self']
 
@@ -32,7 +35,7 @@ UCX = ['--mca', 'pml', 'ucx', '--mca', 'opal_common_ucx_tls', 'any', '--mca',
 RANK = """#!/bin/sh
 %s
 [ $((OMPI_COMM_WORLD_RANK %% 2)) = 0 ] && core=%d || core=%d
-exec taskset -c $core %s "$@"
+exec taskset -c $core "$@"
 """
 
 # Runs a command on a host, a network namespace with that name. mpirun also starts its daemon by it.
@@ -68,7 +71,7 @@ class Mpi:
             raise TrialError('mpicc: ' + tail(done.stderr))
         # A daemon of mpirun has a session of its own, and so do its ranks.
         first = 'echo -20 > /proc/self/autogroup' if FIRST else ''
-        self.rank = self.script('rank', RANK % (first, bench.a, bench.b, self.program))
+        self.rank = self.script('rank', RANK % (first, bench.a, bench.b))
 
     def script(self, name, text):
         path = os.path.join(self.b.dir, name)
@@ -78,9 +81,24 @@ class Mpi:
         return path
 
     def run(self, way, what, ranks=2, before=((), ())):
-        """One job: {what: row}. before: the command that starts mpirun, and further arguments."""
+        """One job of mpi_measure: {what: row}."""
+        out = self.job(way, [self.program, *what], ranks, before)
+        return {row.pop('what'): {k: float(v) for k, v in row.items()}
+                for row in csv.DictReader(io.StringIO(out))}
+
+    def osu(self, way, programs, before=((), ())):
+        """One job of each of these programs of OSU's, which measure all sizes."""
+        rows = {}
+        for program in programs:
+            found = re.findall(r'^(\d+)\s+([\d.]+)$', self.job(way, [program], 2, before), re.M)
+            rows.update(('%s:%s' % (program, size), {'value': float(value)})
+                        for size, value in found)
+        return rows
+
+    def job(self, way, program, ranks, before):
+        """The output of one job. before: the command that starts mpirun, and further arguments."""
         command = [*before[0], 'mpirun', *before[1], '-n', str(ranks), '--bind-to', 'none', '-x',
-                   'FI_PROVIDER_PATH', *way, self.rank, *what]
+                   'FI_PROVIDER_PATH', *way, self.rank, *program]
         if ranks > os.cpu_count():
             command[command.index('-n'):0] = ['--oversubscribe']
         with open(os.path.join(self.b.dir, 'mpi.err'), 'w+') as err:
@@ -95,8 +113,7 @@ class Mpi:
                 end(job)
             if job.returncode:
                 raise TrialError('exit code %d: %s' % (job.returncode, tail(whole(err) or out)))
-        return {row.pop('what'): {k: float(v) for k, v in row.items()}
-                for row in csv.DictReader(io.StringIO(out))}
+        return out
 
     def two_hosts(self, rails, which, udp=False):
         """The command that starts mpirun on two hosts with these rails, over net_af_packet or over
@@ -204,28 +221,46 @@ def m_reduce(b):
 TABLE = {'lat': ('half round trip', 'us'), 'bw': ('bandwidth', 'MiB/s'),
          'bibw': ('bandwidth of both directions', 'MiB/s'), 'rate': ('message rate', 'M/s'),
          'allreduce': ('MPI_Allreduce', 'us'), 'alltoall': ('MPI_Alltoall', 'us')}
+TABLE_SIZES = (8, KIB, 8 * KIB, 32 * KIB, 64 * KIB, MIB, 4 * MIB)
+OSU = {'osu_latency': 'us', 'osu_bw': 'MB/s', 'osu_bibw': 'MB/s'}
+
+
+def osu_programs(b):
+    """Those that are installed. Fedora's have the prefix."""
+    found = {p: unit for name, unit in OSU.items() for p in (name, 'mpitests-' + name)
+             if shutil.which(p)}
+    if not found:
+        print()
+        b.record("OSU's programs")
+        b.note('not there: Debian has no package of them. The table is that of '
+               'devtools/mpi_measure.c, which has the same loops')
+    return found
 
 
 def m_table(b):
     """latency, bandwidth, both directions, rate, allreduce, alltoall of 8 B to 4 MiB: on one host
-    beside vader and UCX, on two hosts beside tcp; no goals"""
-    mpi = Mpi(b)
-    sizes = (8, KIB, 8 * KIB, 64 * KIB, MIB, 4 * MIB)
-    what = ['%s:%d' % (kind, size) for kind in TABLE for size in sizes]
+    beside vader, UCX and tcp, on two hosts beside tcp; OSU's programs, if installed; no goals"""
+    mpi, osu = Mpi(b), osu_programs(b)
+    what = ['%s:%d' % (kind, size) for kind in TABLE for size in TABLE_SIZES]
 
     def figures(where, others):
+        compare = [('Weft', other, report, None, None) for other in others]
         return [figure('%s, %s, %s' % (TABLE[kind][0], size_name(size), where),
-                       '%s:%d' % (kind, size), TABLE[kind][1],
-                       [('Weft', other, report, None, None) for other in others],
+                       '%s:%d' % (kind, size), TABLE[kind][1], compare,
                        **on_cores('%s:%d' % (kind, size)))
-                for kind in TABLE for size in sizes]
+                for kind in TABLE for size in TABLE_SIZES], [
+            figure('%s, %s, %s' % (name, size_name(size), where), '%s:%d' % (name, size), unit,
+                   compare) for name, unit in osu.items() for size in TABLE_SIZES]
 
-    ways = {'Weft': WEFT, "Open MPI's vader": VADER, 'UCX posix, cma': UCX}
-    b.contest(figures('two ranks of a host', list(ways)[1:]),
-              {name: partial(mpi.run, way, what) for name, way in ways.items()})
+    ways = {'Weft': WEFT, "Open MPI's vader": VADER, 'UCX posix, cma': UCX,
+            "Open MPI's tcp": TCP_LO}
+    ours, osus = figures('two ranks of a host', list(ways)[1:])
+    b.contest(ours, {name: partial(mpi.run, way, what) for name, way in ways.items()})
+    if osus:
+        b.contest(osus, {name: partial(mpi.osu, way, osu) for name, way in ways.items()})
     sides = {'Weft': [0], "Open MPI's tcp": None}
     network(b, mpi, (None, None), what,
-            figures('two hosts, veth of MTU 9000, net_af_packet', list(sides)[1:]), sides)
+            figures('two hosts, veth of MTU 9000, net_af_packet', list(sides)[1:])[0], sides)
 
 
 def m_start(b):

@@ -24,6 +24,7 @@ import mutate_run  # noqa: E402
 import mutate_source  # noqa: E402
 import tap  # noqa: E402
 import bench_against  # noqa: E402
+import bench_mpi  # noqa: E402
 import bench_run  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
 from bench_trials import Figure, Trials, at_most, limit  # noqa: E402
@@ -175,6 +176,49 @@ def builds_are_compared_row_by_row():
         raise AssertionError('a folder without a build was accepted')
     except TrialError as err:
         assert '/nonexistent/app/weft-perf' in str(err), err
+
+
+class Ranks(bench_mpi.Mpi):
+    """MPI jobs that cost no time; tcp takes twice the time."""
+
+    def __init__(self, _bench):
+        self.program = 'mpi_measure'
+
+    def job(self, way, program, ranks, before):
+        assert ranks == 2 and before == ((), ()), before
+        factor = 2 if 'self,tcp' in way else 1
+        if program[0] != self.program:
+            return '# OSU MPI Latency Test\n# Size            Latency (us)\n' + ''.join(
+                '%-10d%21.2f\n' % (1 << bits, factor * (1 + bits)) for bits in range(23))
+        return 'what,value,before,after\n' + ''.join('%s,%g,40,41\n' % (what, factor)
+                                                     for what in program[1:])
+
+
+def the_table_of_mpi_has_all_transports_of_a_host():
+    def table(programs):
+        b = Trials(argparse.Namespace(trials=1, seconds=2, busy=100), StillCores())
+        kept = bench_mpi.Mpi, bench_mpi.network, os.environ['PATH']
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            for name in programs:
+                os.symlink('/bin/true', os.path.join(folder, name))
+            try:
+                bench_mpi.Mpi, bench_mpi.network = Ranks, lambda *_: None
+                os.environ['PATH'] = folder
+                bench_mpi.m_table(b)
+            finally:
+                bench_mpi.Mpi, bench_mpi.network, os.environ['PATH'] = kept
+        return {r['title']: r for r in b.results}
+
+    without = table([])
+    assert any('not there' in note for note in without["OSU's programs"]['notes']), without
+    rows = table(['mpitests-osu_latency'])
+    assert "OSU's programs" not in rows and len(rows) == len(without) - 1 + 7, rows.keys()
+    for title in ('half round trip, 8 B, two ranks of a host',
+                  'bandwidth, 32 KiB, two ranks of a host',
+                  'mpitests-osu_latency, 8 B, two ranks of a host'):
+        results = {v['what'].split(' against ')[1]: v['result'] for v in rows[title]['verdicts']}
+        assert results == {"Open MPI's vader": '1.00 x', 'UCX posix, cma': '1.00 x',
+                           "Open MPI's tcp": '0.50 x'}, results
 
 
 # ---- arguments --------------------------------------------------------------------------------
@@ -629,7 +673,8 @@ TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          priority_without_autogroups_is_reported,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know, check_clean_sh_refuses_what_it_does_not_know,
-         builds_are_compared_row_by_row, bench_sh_refuses_what_it_does_not_know,
+         builds_are_compared_row_by_row, the_table_of_mpi_has_all_transports_of_a_host,
+         bench_sh_refuses_what_it_does_not_know,
          a_killed_test_is_guarded,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
