@@ -113,6 +113,7 @@ struct weft_udp_rx {
 	/** empty buffers; the next call takes the last ones */
 	struct rte_mbuf *stash[WEFT_UDP_MSGS * WEFT_UDP_SEGS];
 	uint32_t stashed;
+	uint32_t msgs;  /**< most messages of the next call; grows while calls are full */
 	uint32_t seg;   /**< payload bytes of each merged frame; 0 = the kernel merges none */
 	uint32_t calm;  /**< calls since the last merged message */
 	uint32_t quiet; /**< polls since the other sockets were checked */

@@ -23,7 +23,8 @@
  * buffer of its own. Frames that do not fit, or have another length, are copied.
  *
  * A call that finds the port's queue empty polls the socket that received last. Every few such
- * calls also the others are polled that epoll reports.
+ * calls also the others are polled that epoll reports. After an empty poll a call is for one
+ * message, since the kernel would look for a second one; after a full one for twice as many.
  */
 
 #ifndef UDP_GRO
@@ -65,6 +66,7 @@ int weft_udp_rx_init(struct weft_udp *u)
 	if (!u->rx.spill)
 		return -ENOMEM;
 	u->rx.flat = u->rx.spill + WEFT_UDP_MSGS * SPILL;
+	u->rx.msgs = 1;
 	return 0;
 }
 
@@ -304,7 +306,7 @@ static unsigned int take_errors(struct weft_udp *u, const struct weft_udp_sock *
 static uint32_t prepare(struct weft_udp *u, struct recv_call *c)
 {
 	struct weft_udp_rx *rx = &u->rx;
-	uint32_t want, msgs = rx->seg != 0 ? MSGS_MERGED : WEFT_UDP_MSGS;
+	uint32_t want, msgs = RTE_MIN(rx->msgs, rx->seg != 0 ? MSGS_MERGED : WEFT_UDP_MSGS);
 
 	c->seg = rx->seg != 0 ? rx->seg : room(u);
 	c->bufs = rx->seg != 0 ? RTE_MIN(SPILL / rx->seg + 1, WEFT_UDP_SEGS) : 1;
@@ -446,9 +448,11 @@ static bool poll_sock(struct weft_udp *u, uint32_t sock)
 	if (++u->rx.calm >= CALM)
 		u->rx.seg = 0;
 	if (got <= 0) {
+		u->rx.msgs = 1;
 		u->stats.rx_empty++;
 		return false;
 	}
+	u->rx.msgs = (uint32_t)got < c.msgs ? (uint32_t)got : RTE_MIN(2 * c.msgs, WEFT_UDP_MSGS);
 	for (int k = 0; k < got; k++)
 		used[k] = received(u, &c, (uint32_t)k, sock);
 	compact(u, &c, used, (uint32_t)got);

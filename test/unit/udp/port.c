@@ -173,6 +173,32 @@ static void frames_arrive(void **state)
 	assert_int_equal(weft_udp_of(p->b)->stats.rx_too_long, 0);
 }
 
+/* An empty poll is followed by a call for one message, and a full call by one for twice as many. */
+static void calls_grow_while_they_are_full(void **state)
+{
+	static const uint16_t takes[] = {1, 2, 4, 8, 5, 0, 1};
+	struct pair *p = *state;
+	struct rte_mbuf *m[BURST];
+	uint16_t n = 20;
+
+	assert_int_equal(p->b->ops->rx_burst(p->b, m, BURST), 0);
+	for (uint16_t i = 0; i < n; i++) /* of increasing length: the kernel merges none */
+		m[i] = frame(p->a, p->a->udp_port, p->b, 100u + i, 1);
+	send_all(p->a, m, n);
+	for (unsigned int i = 0; i < RTE_DIM(takes); i++) {
+		if (i + 1 == RTE_DIM(takes)) {
+			m[0] = frame(p->a, p->a->udp_port, p->b, 300, 1);
+			m[1] = frame(p->a, p->a->udp_port, p->b, 301, 1);
+			send_all(p->a, m, 2);
+		}
+		n = p->b->ops->rx_burst(p->b, m, BURST);
+		assert_int_equal(n, takes[i]);
+		for (uint16_t k = 0; k < n; k++)
+			rte_pktmbuf_free(m[k]);
+	}
+	expect(p->b, 301, 1);
+}
+
 /* Frames of chained buffers, and one that the sender keeps. */
 static void chains_are_gathered(void **state)
 {
@@ -466,6 +492,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frames_arrive, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(calls_grow_while_they_are_full, open_pair,
+						close_pair),
 		cmocka_unit_test_setup_teardown(chains_are_gathered, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(paths_have_ports, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(taken_port, open_pair, close_pair),
