@@ -424,6 +424,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 			 (pp->in_place ? WEFT_FRAME_PORT_IN_PLACE : 0) |
 			 (pp->nic_csum ? WEFT_FRAME_PORT_RX_CSUM : 0),
 		.tx_segs = pp->tx_segs,
+		.tx_batch = pp->tx_batch,
 		.tx_page_bits = pp->tx_page_bits,
 		.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
 		.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,

@@ -94,6 +94,7 @@ struct pair_params {
 	bool copies;   /* the PMD copies each frame */
 	bool in_place; /* frames of 300 bytes or more are left in place */
 	uint16_t tx_segs;
+	uint16_t tx_batch;
 	uint8_t tx_page_bits;
 	bool off_subnet;
 	uint64_t peer_timeout_ns; /* 0 = 30 s */

@@ -199,7 +199,7 @@ static inline void weft_tap_error(const struct weft_tap *tap, const char *reason
 
 /* ---- the ring ------------------------------------------------------------------------------- */
 
-#define WEFT_CAPTURE_BURST 32u
+#define WEFT_CAPTURE_BURST 64u
 /** In the place of a direction: the record's data are a struct weft_tap_path. */
 #define WEFT_CAPTURE_PATH 0u
 

@@ -25,7 +25,7 @@ void raw_txq_flush(struct raw_iface *iface)
 
 	while (iface->txq.count > 0) {
 		n = RTE_MIN(iface->txq.count, RAW_TXQ - iface->txq.head);
-		n = RTE_MIN(n, RAW_BURST);
+		n = RTE_MIN(n, RTE_MAX(iface->tx_batch, RAW_BURST));
 		sent = raw_port_tx(iface, n);
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;

@@ -48,6 +48,7 @@
 #define TX_BATCH_BYTES 32768u
 #define TX_BATCH_MIN 4u
 #define TX_BATCH_MAX 16u
+#define TX_BATCH_PORT 48u /* of a port that states a number; the queue has room for a few more */
 
 static const char *const counter_name[RAW_COUNTERS] = {
 #define RAW_COUNTER_NAME(id, name, help) [id] = name,
@@ -472,6 +473,8 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	iface->frame_size = (uint16_t)size;
 	iface->rx_far = !(port->flags & WEFT_FRAME_PORT_COPIES);
 	iface->tx_batch = RTE_MIN(RTE_MAX(TX_BATCH_BYTES / size, TX_BATCH_MIN), TX_BATCH_MAX);
+	if (port->tx_batch != 0)
+		iface->tx_batch = RTE_MIN(port->tx_batch, TX_BATCH_PORT);
 	return 0;
 }
 

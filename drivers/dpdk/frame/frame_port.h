@@ -283,6 +283,8 @@ struct weft_frame_port {
 	/** most frames in the TX ring; the ring may be shorter, if the PMD does not report that */
 	uint16_t tx_depth;
 	uint16_t rx_depth;
+	/** full frames of a tx_burst() that costs least for each; 0 = the engine's default */
+	uint16_t tx_batch;
 	uint16_t tx_segs; /**< most mbufs of a frame to be sent; 0 = any number */
 	/** n: no mbuf of user memory may cross a multiple of 2^n bytes; 0 = no such limit */
 	uint8_t tx_page_bits;

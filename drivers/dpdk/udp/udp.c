@@ -739,6 +739,10 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 		memcpy(fp->kernel_mac, r.ifr_hwaddr.sa_data, sizeof(fp->kernel_mac));
 	fp->socket = SOCKET_ID_ANY;
 	fp->tx_depth = TX_DEPTH;
+	/* The kernel takes about as long for a message of one frame as to copy 16 frames. */
+	if (u->gso)
+		fp->tx_batch = (uint16_t)RTE_MIN(WEFT_UDP_BYTES / (fp->frame_size - WEFT_UDP_HEAD),
+						 WEFT_UDP_SEGS);
 	getsockopt(main_fd(u), SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len);
 	/* The option reads the bytes that datagrams may take, the kernel's structures included. */
 	fp->rx_depth = (uint16_t)RTE_MIN(RTE_MAX((uint32_t)rcvbuf / (fp->frame_size + CHARGE), 8u),

@@ -54,6 +54,52 @@ static void ports_that_copy_in_a_system_call_send_long_messages_from_user_memory
 	}
 }
 
+static uint16_t (*pair_tx)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
+static unsigned int most_at_once;
+
+static uint16_t count_tx(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n)
+{
+	most_at_once = RTE_MAX(most_at_once, n);
+	return pair_tx(port, pkts, n);
+}
+
+/* A port states how many frames one call should have. The engine's queue limits the number. */
+static void a_port_gets_the_batches_that_it_states(void **state)
+{
+	static const struct {
+		uint16_t states, gets;
+	} batch[] = {{0, 16}, {44, 44}, {1000, 48}};
+	static struct weft_lane_comp comp = {.done = on_done};
+	struct weft_frame_port_ops ops;
+	static uint8_t user[1400];
+	struct iovec iov = {user, sizeof(user)};
+
+	(void)state;
+	for (unsigned int i = 0; i < RTE_DIM(batch); i++) {
+		struct pair_params pp = {
+			.frame_size = {1514, 1514},
+			.cc = WEFT_CC_FIXED,
+			.tx_batch = batch[i].states,
+		};
+
+		pair_open(&pair, &pp, 44);
+		pair_connect(&pair);
+		pair_tx = A->port.ops->tx_burst;
+		ops = *A->port.ops;
+		ops.tx_burst = count_tx;
+		A->port.ops = &ops;
+		most_at_once = 0;
+		for (unsigned int k = 0; k < 200; k++)
+			assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, &iov,
+								 1, NULL, &comp),
+					 0);
+		assert_int_equal(most_at_once, batch[i].gets);
+		pair_run(&pair, 10000000, NULL);
+		assert_int_equal(B->messages, 200);
+		pair_close(&pair);
+	}
+}
+
 static void destroy_on_done(struct weft_lane_comp *comp, int status)
 {
 	(void)comp;
@@ -221,6 +267,7 @@ static void zcopy_answers_carry_the_acknowledgement(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_port_gets_the_batches_that_it_states),
 		cmocka_unit_test(acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed),
 		cmocka_unit_test(zcopy_completes_after_ack_and_release),
 		cmocka_unit_test(zcopy_survives_loss),
