@@ -115,9 +115,11 @@ class Box:
 
     def tcp(self, alg, seconds):
         """Sender and receiver; the receiver has the figures."""
-        receiver = Lines(self.start('b', ['python3', '-c', TCP, '-', '60']))
-        time.sleep(0.3)
-        return [receiver, Lines(self.start('a', ['python3', '-c', TCP, alg, str(seconds)]))]
+        ends, port = [], str(free_port())
+        for side, what in (('b', '-'), ('a', alg)):
+            ends.append(Lines(self.start(side, ['python3', '-c', TCP, what, str(seconds), port])))
+            time.sleep(0.3)
+        return ends
 
     def weft(self, lane, side, port, extra, env):
         eal, lanes = [], 'udp:w0,paths=1'

@@ -26,10 +26,10 @@ SETTLE = 1.0  # s until the carried bytes count
 # The TCP flow: a sender whose socket is always full, and a receiver that counts.
 TCP = r"""
 import socket, sys, time
-alg, until = sys.argv[1], time.time() + float(sys.argv[2])
+alg, until, port = sys.argv[1], time.time() + float(sys.argv[2]), int(sys.argv[3])
 if alg == '-':
     listener = socket.socket()
-    listener.bind(('10.77.0.2', 5999))
+    listener.bind(('10.77.0.2', port))
     listener.listen(1)
     s, n, at = listener.accept()[0], 0, 0
     while got := len(s.recv(65536)):
@@ -40,7 +40,7 @@ if alg == '-':
 else:
     s = socket.socket()
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, alg.encode())
-    s.connect(('10.77.0.2', 5999))
+    s.connect(('10.77.0.2', port))
     while time.time() < until:
         s.send(bytes(65536))
 """
@@ -158,7 +158,7 @@ def trial(choke, o, cc):
         procs.append(Lines(choke.weft(o.build, cc, 'b', port, [])))
         if o.beside:
             for side, alg in (('b', '-'), ('a', o.beside)):
-                procs.append(Lines(choke.start(side, ['python3', '-c', TCP, alg, '60'])))
+                procs.append(Lines(choke.start(side, ['python3', '-c', TCP, alg, '60', '5999'])))
                 time.sleep(0.3)
         time.sleep(0.5)
         client = Lines(choke.weft(o.build, cc, 'a', port,
