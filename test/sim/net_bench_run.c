@@ -185,9 +185,18 @@ static void flows_open(struct flows *t, const struct net_scenario *sc, struct ne
 					    net_stage_more(s, true));
 }
 
-static void flows_start(const struct flows *t)
+static void start_flow(void *arg)
 {
-	if (t->instead)
+	tcp_flow_start(arg);
+}
+
+static void flows_start(const struct flows *t, const struct net_scenario *sc, struct net_stage *s)
+{
+	struct sim *sim = net_stage_sim(s);
+
+	if (t->instead && sc->conf.later_ns)
+		sim_at(sim, sim_now(sim) + sc->conf.later_ns, start_flow, t->instead);
+	else if (t->instead)
 		tcp_flow_start(t->instead);
 	if (t->beside)
 		tcp_flow_start(t->beside);
@@ -231,7 +240,7 @@ static const char *one(const struct net_run *r, uint64_t seed, double alone, dou
 	if (sc->hole_ns && sc->conf.trunks)
 		sim_at(net_stage_sim(s), begin + sc->hole_ns, hole, s);
 	net_stage_start(s, sc->idle || sc->instead);
-	flows_start(&t);
+	flows_start(&t, sc, s);
 	net_stage_run(s, sc->conf.start_ns ? sc->conf.start_ns : 5 * SIM_MS);
 	start = net_stage_figures(s);
 	net_stage_mark(s);
