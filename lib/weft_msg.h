@@ -110,8 +110,8 @@ struct weft_completion {
 #define WEFT_COMPLETION_F_IMM 1u /**< the message has immediate data */
 
 /**
- * Completion callback. @p req is NULL when the call had req == NULL. Otherwise the caller owns the
- * request, and the callback may free it.
+ * Completion callback. @p req is NULL when the call had req == NULL, or #WEFT_OP_F_LENT. Otherwise
+ * the caller owns the request, and the callback may free it.
  */
 typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
 				 void *arg);
@@ -154,6 +154,11 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  * soon, so the operation may share a frame with others, see #WEFT_WORKER_F_SEND_NOW
  */
 #define WEFT_OP_F_POLLED 0x8000u
+/**
+ * tagged receives: the library keeps the request, and the callback's `req` is NULL. Until the
+ * callback begins the caller may cancel the request, and must not free it.
+ */
+#define WEFT_OP_F_LENT 0x10000u
 
 #define WEFT_INJECT_MAX 16384 /**< bytes */
 

@@ -94,6 +94,15 @@ static inline void weft_credit_update(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
+/** weft_credit_update() after a short tagged message. */
+static inline void weft_credit_update_small(struct weft_msg_ep *me)
+{
+	if (__builtin_expect(weft_seq_due(&me->rx_seq), 0) ||
+	    __builtin_expect(
+		    me->rx_small_allowed - me->rx_small_advertised > me->rx_small_window / 4, 0))
+		weft_credit_look(me);
+}
+
 /** A message stays unmatched: check the windows when half of one is used. */
 static inline void weft_credit_kept(struct weft_msg_ep *me)
 {

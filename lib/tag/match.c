@@ -138,12 +138,6 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 	return s ? tag ^ s->key : tag;
 }
 
-static inline bool recv_takes(uint16_t channel, uint32_t from, uint16_t msg_channel,
-			      uint32_t msg_from)
-{
-	return channel == msg_channel && (from == 0 || from == msg_from);
-}
-
 #define FROM_KEY 0x8ebc6af09c88c6e3ull
 
 static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m,
@@ -453,7 +447,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	/* Only receives of the source may match, as mostly in programs of MPI. */
 	r = TAILQ_FIRST(&source->recvs);
 	if (r && ((r->tag ^ tag) & r->mask) == 0 &&
-	    recv_takes(r->channel, r->from, chan.channel, chan.from)) {
+	    weft_match_takes(r->channel, r->from, chan.channel, chan.from)) {
 		take_out(m, r);
 		return r;
 	}
@@ -513,14 +507,14 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	if (!source) {
 		TAILQ_FOREACH(msg, tag_bucket(m, tag, c.channel), tag_link) {
 			if (msg->tag == tag &&
-			    recv_takes(c.channel, c.from, msg->channel, msg->from))
+			    weft_match_takes(c.channel, c.from, msg->channel, msg->from))
 				return msg;
 		}
 		return NULL;
 	}
 	TAILQ_FOREACH(msg, pair_bucket(m, source, tag, c.channel), pair_link) {
 		if (msg->tag == tag && msg->source == source &&
-		    recv_takes(c.channel, c.from, msg->channel, msg->from))
+		    weft_match_takes(c.channel, c.from, msg->channel, msg->from))
 			return msg;
 	}
 	return NULL;
@@ -579,7 +573,7 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	while ((msg = next_msg(m, source, last))) {
 		m->msg_looks++;
 		if (((msg->tag ^ tag) & mask) == 0 &&
-		    recv_takes(c.channel, c.from, msg->channel, msg->from))
+		    weft_match_takes(c.channel, c.from, msg->channel, msg->from))
 			break;
 		last = msg;
 	}

@@ -260,6 +260,35 @@ static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m
 	return r;
 }
 
+/** Do the channels of a receive or search match those of a message? @param from  0 = any */
+static inline bool weft_match_takes(uint16_t channel, uint32_t from, uint16_t msg_channel,
+				    uint32_t msg_from)
+{
+	return channel == msg_channel && (from == 0 || from == msg_from);
+}
+
+/**
+ * As weft_match_arrive(), in the most common case of programs of MPI: all receives name a source,
+ * and the first one of the message's source matches.
+ * @return the receive, removed; or NULL: call weft_match_arrive()
+ */
+static inline struct weft_match_recv *weft_match_take_fresh(struct weft_match *m,
+							    struct weft_match_source *s,
+							    uint64_t tag,
+							    struct weft_match_chan chan)
+{
+	struct weft_match_recv *r = TAILQ_FIRST(&s->recvs);
+
+	if (!r || !r->fresh || ((r->tag ^ tag) & r->mask) ||
+	    !weft_match_takes(r->channel, r->from, chan.channel, chan.from) ||
+	    (m->num_exact | m->num_wild))
+		return NULL;
+	TAILQ_REMOVE(&s->recvs, r, source_link);
+	m->num_recvs--;
+	m->num_fresh--;
+	return r;
+}
+
 /** No receive matches the message: store it. */
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg);
 void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg);
@@ -297,6 +326,24 @@ static inline void weft_match_post_exact(struct weft_match *m, struct weft_match
 	m->num_exact++;
 	TAILQ_INSERT_TAIL(bucket, r, link);
 }
+
+/** As weft_match_post() for a receive with a source, whose mask is mostly that of the last one. */
+static inline int weft_match_post_from(struct weft_match *m, struct weft_match_recv *r)
+{
+	struct weft_match_source *s = r->source;
+
+	if (!m->last_mask || m->last_mask->mask != r->mask || !s->listed ||
+	    m->num_fresh == WEFT_MATCH_FRESH)
+		return weft_match_post(m, r);
+	r->kind = m->last_mask;
+	r->fresh = true;
+	r->order = m->order++;
+	m->num_recvs++;
+	m->num_fresh++;
+	TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
+	return 0;
+}
+
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 
 /** Free all memory but the owner's; messages may still be in the lists. */

@@ -300,6 +300,44 @@ static __attribute__((noinline)) void recv_whole_other(struct weft_msg_ep *me,
 	recv_whole(me, e, sreq, payload, len, x);
 }
 
+/*
+ * recv_whole() of a short message in sequence, if all receives name a source, and the first one of
+ * this source matches. @return false: nothing is done
+ */
+static inline __attribute__((always_inline)) bool recv_expected(struct weft_msg_ep *me,
+								const struct weft_wire_eager *e,
+								const void *payload, size_t len,
+								const struct weft_ext *x)
+{
+	const struct weft_match_chan chan = {x->channel, 1u + x->source_channel};
+	uint64_t tag = weft_get64(e->tag);
+	struct weft_match_recv *r;
+	struct weft_request *req;
+
+	if (len > WEFT_EAGER_FREE || weft_get32(e->seq) != me->rx_seq.next ||
+	    me->rx_seq.next == me->rx_seq.advertised || me->rx_small == me->rx_small_advertised ||
+	    me->tag->ahead || me->mw->fini)
+		return false;
+	r = weft_match_take_fresh(&me->mw->tag->match, &me->tag->source->match, tag, chan);
+	if (!r)
+		return false;
+	me->rx_seq.next++;
+	me->rx_small++;
+	me->rx_small_allowed++;
+	me->mw->count.expected++;
+	req = weft_tag_req_of(r);
+	if (__builtin_expect(is_plain(req, len), 1)) {
+		complete_one(me, req, tag, payload, len, x);
+		return true;
+	}
+	req->flags &= ~WEFT_REQ_POSTED;
+	req->ext = *x;
+	weft_recv_matched(req, me, tag, len);
+	weft_recv_place(req, 0, payload, len);
+	weft_recv_done(req, false);
+	return true;
+}
+
 /* The first piece of a message has arrived: begin the message. */
 static struct weft_message *message_begin(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 					  const struct weft_ext *x)
@@ -553,13 +591,21 @@ void weft_tag_recv_eager_in_place(struct weft_msg_ep *me, const void *header, co
 	tagged_done(me);
 }
 
-void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload)
+int weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload)
 {
 	const struct weft_wire_eager *e = (const void *)(w + 1);
 	const struct weft_ext x = weft_ext_from_wire(w);
 
-	recv_whole(me, e, NULL, e + 1, payload, &x);
-	tagged_done(me);
+	weft_msg_ep_hold(me);
+	if (!recv_expected(me, e, e + 1, payload, &x)) {
+		const struct weft_ext copy = x; /* so that x stays in registers */
+
+		weft_tag_recv_ext(me, WEFT_WIRE_EAGER, e, payload, &copy);
+	} else if (!me->failed) {
+		weft_credit_update_small(me);
+	}
+	weft_msg_ep_release(me);
+	return 0;
 }
 
 void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t payload)

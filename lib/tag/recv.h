@@ -19,8 +19,11 @@ struct weft_wire_ext;
  * table: only its length needs validation.
  */
 void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payload);
-/** EAGER behind EXT, validated; @p payload is the number of bytes behind both headers. */
-void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload);
+/**
+ * EAGER behind EXT, validated; @p payload is the number of bytes behind both headers. The endpoint
+ * may have ended afterwards. @return 0, for the lane
+ */
+int weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload);
 /**
  * Messages of one frame, as weft_tag_recv_eager() receives each (tag/recv.c).
  * @return how many were received, from the first one on: the caller receives the others one by one;

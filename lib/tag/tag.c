@@ -273,7 +273,13 @@ const struct weft_request_ops weft_tag_recv_ops = {
 #define LOOK_FLAGS (WEFT_OP_F_SOURCE_CHANNEL | WEFT_OP_F_SOURCE_ID)
 
 /* Flags of a receive. */
-#define RECV_FLAGS (WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS)
+#define RECV_FLAGS (WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_LENT | LOOK_FLAGS)
+
+/* Does the caller own the request of a receive? */
+static inline bool is_held(const struct weft_op_params *params, struct weft_request **out)
+{
+	return out && !(params && params->flags & WEFT_OP_F_LENT);
+}
 
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
 				     const struct weft_op_params *params, bool held, int *rc)
@@ -360,9 +366,10 @@ static int post_recv(struct weft_msg_worker *mw, struct weft_request *req, const
 	return WEFT_INPROGRESS;
 }
 
-static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
-		    uint64_t tag, uint64_t mask, const struct weft_op_params *params,
-		    struct weft_request **out)
+static __attribute__((noinline)) int recv_any(struct weft_worker *worker, struct weft_ep *source,
+					      void *buffer, size_t count, uint64_t tag,
+					      uint64_t mask, const struct weft_op_params *params,
+					      struct weft_request **out)
 {
 	struct weft_msg_worker *mw = worker->msg;
 	struct weft_match_msg *m;
@@ -377,7 +384,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	/* What a failed endpoint had delivered can still be received; no more will come. */
 	if (source && !m && source->msg->failed)
 		return weft_msg_ep_why(source);
-	req = recv_new(mw, buffer, count, params, out != NULL, &rc);
+	req = recv_new(mw, buffer, count, params, is_held(params, out), &rc);
 	if (!req)
 		return rc;
 	if (m) {
@@ -401,16 +408,37 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 /* Do the parameters contain nothing but a callback? */
 static inline bool is_plain(const struct weft_op_params *params)
 {
-	return !params || (params->size >= sizeof(*params) && !params->flags && !params->datatype &&
-			   !params->channel);
+	return !params || (params->size >= sizeof(*params) && !(params->flags & ~WEFT_OP_F_LENT) &&
+			   !params->datatype && !params->channel);
 }
 
-/* recv_any() in the most common case: any source, exact, contiguous bytes, no message waits. */
-static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t count, uint64_t tag,
-			     const struct weft_op_params *params, struct weft_request **out)
+/*
+ * The source, if the parameters name one and its channel, as in programs of MPI, and none of its
+ * messages waits; else NULL.
+ */
+static inline struct weft_match_source *plain_source(const struct weft_tag_worker *tw,
+						     const struct weft_op_params *params)
+{
+	struct weft_tag_source *s = tw->found;
+
+	if (!params || params->size < sizeof(*params) ||
+	    (params->flags & ~WEFT_OP_F_LENT) != LOOK_FLAGS || params->datatype || !s ||
+	    s->by_id.key != params->source_id || !TAILQ_EMPTY(&s->match.msgs))
+		return NULL;
+	return &s->match;
+}
+
+/*
+ * recv_any() of contiguous bytes in the most common cases: any source, exact, and no message waits;
+ * or plain_source(). @param from  constant NULL = any source
+ */
+static inline __attribute__((always_inline)) int recv_plain(
+	struct weft_msg_worker *mw, struct weft_match_source *from, void *buffer, size_t count,
+	uint64_t tag, uint64_t mask, const struct weft_op_params *params, struct weft_request **out)
 {
 	struct weft_match *match = &mw->tag->match;
-	struct weft_request *req = weft_request_alloc(mw, &weft_tag_recv_ops, NULL, out != NULL);
+	struct weft_request *req =
+		weft_request_alloc(mw, &weft_tag_recv_ops, NULL, is_held(params, out));
 	struct weft_tag_recv *recv;
 
 	if (!likely(req))
@@ -419,18 +447,27 @@ static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t co
 		req->cb = params->cb;
 		req->cb_arg = params->cb_arg;
 	}
-	WEFT_PROBE5(post_recv, req, mw, tag, UINT64_MAX, count);
+	WEFT_PROBE5(post_recv, req, mw, tag, mask, count);
 	req->dt.buf = buffer;
 	req->dt.length = count;
 	req->flags |= WEFT_REQ_POSTED;
 	recv = weft_tag_recv_of(req);
 	recv->named = NULL;
 	recv->match.tag = tag;
-	recv->match.mask = UINT64_MAX;
-	recv->match.source = NULL;
+	recv->match.mask = mask;
+	recv->match.source = from;
 	recv->match.channel = 0;
 	recv->match.from = 0;
-	weft_match_post_exact(match, &recv->match, tag);
+	if (from) {
+		recv->match.channel = req->ext.channel = params->channel;
+		recv->match.from = 1u + params->source_channel;
+		if (!likely(weft_match_post_from(match, &recv->match) == 0)) {
+			weft_request_drop(req);
+			return -ENOMEM;
+		}
+	} else {
+		weft_match_post_exact(match, &recv->match, tag);
+	}
 	if (!likely(!weft_match_overloaded(match)))
 		weft_tag_match_grow(mw->tag);
 	if (out)
@@ -442,14 +479,18 @@ int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buff
 		  uint64_t tag, uint64_t mask, const struct weft_op_params *params,
 		  struct weft_request **req)
 {
+	struct weft_match_source *from;
 	int rc;
 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_recv");
 	weft_worker_lock(worker);
-	if (likely(!source && mask == UINT64_MAX && (buffer || !count) && is_plain(params) &&
-		   worker->msg->tag->match.num_msgs == 0))
-		rc = recv_plain(worker->msg, buffer, count, tag, params, req);
+	if (!likely(!source && (buffer || !count)))
+		rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
+	else if (mask == UINT64_MAX && is_plain(params) && worker->msg->tag->match.num_msgs == 0)
+		rc = recv_plain(worker->msg, NULL, buffer, count, tag, UINT64_MAX, params, req);
+	else if ((from = plain_source(worker->msg->tag, params)))
+		rc = recv_plain(worker->msg, from, buffer, count, tag, mask, params, req);
 	else
 		rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
 	weft_worker_unlock(worker);
@@ -515,7 +556,7 @@ int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, 
 	if (weft_op_params_allow(params, RECV_FLAGS))
 		return -EINVAL;
 	weft_worker_lock(worker);
-	req = recv_new(worker->msg, buffer, count, params, out != NULL, &rc);
+	req = recv_new(worker->msg, buffer, count, params, is_held(params, out), &rc);
 	if (req)
 		rc = recv_message(message, req, params, out);
 	weft_worker_unlock(worker);

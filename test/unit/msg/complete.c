@@ -182,6 +182,80 @@ static void C9_E6_no_room_has_no_side_effect_and_the_message_goes_later(void **s
 	}
 }
 
+struct lent {
+	unsigned int calls;
+	struct weft_request *req;
+	struct weft_completion c;
+};
+
+static void lent_ended(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct lent *l = arg;
+
+	l->calls++;
+	l->req = req;
+	l->c = *c;
+}
+
+/* Each way to post a receive, with each way in which the receive ends. */
+static void a_lent_request_is_free_after_its_callback_without_the_caller(void **state)
+{
+	enum { CANCELLED, MATCHED, CAME_BEFORE, ENDS };
+	static const uint32_t flags[] = {0, WEFT_OP_F_SOURCE_ID,
+					 WEFT_OP_F_SOURCE_ID | WEFT_OP_F_SOURCE_CHANNEL};
+	static const uint64_t masks[] = {FULL, ~1ull << 40};
+	static uint8_t sbuf[20000], rbuf[20000];
+
+	(void)state;
+	for (unsigned int i = 0; i < 3 * 2 * ENDS * sizeof(edges) / sizeof(*edges); i++) {
+		size_t len = edges[i / (3 * 2 * ENDS)];
+		unsigned int end = i / (3 * 2) % ENDS;
+		struct weft_completion now = WEFT_INIT(struct weft_completion, .length = 0);
+		struct lent l = {.req = (void *)&l};
+		struct weft_op_params params =
+			WEFT_INIT(struct weft_op_params, .flags = flags[i % 3] | WEFT_OP_F_LENT,
+				  .cb = lent_ended, .cb_arg = &l, .completion = &now,
+				  .source_id = 1);
+		struct weft_request *req = NULL;
+		struct op s, r;
+		struct pair p;
+		int rc;
+
+		pair_defaults(&p);
+		pair_open(&p, 1, four_lanes);
+		op_recv(&r, &p.w[1], rbuf, 1, 99, FULL);
+		op_send(&s, &p.ep[0], sbuf, 0, 99);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end(&r, 0);
+		pattern_fill(len, 0, sbuf, len);
+		if (end != CANCELLED)
+			op_send(&s, &p.ep[0], sbuf, len, 7);
+		if (end == CAME_BEFORE)
+			pair_run(&p);
+		rc = weft_tag_recv(&p.w[1], NULL, rbuf, sizeof(rbuf), 7, masks[i / 3 % 2], &params,
+				   &req);
+		assert_int_equal(rc == 0, req == NULL);
+		if (end == CANCELLED)
+			assert_int_equal(weft_request_cancel(req), 0);
+		pair_run(&p);
+		assert_int_equal(l.calls, rc == WEFT_INPROGRESS);
+		if (rc == WEFT_INPROGRESS)
+			assert_null(l.req);
+		else
+			l.c = now;
+		assert_int_equal(l.c.status, end == CANCELLED ? -ECANCELED : 0);
+		if (end != CANCELLED) {
+			assert_int_equal(l.c.length, len);
+			assert_memory_equal(rbuf, sbuf, len);
+			op_end(&s, 0);
+		}
+		assert_int_equal(p.w[1].msg->reqs.in_use, 0);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +265,7 @@ int main(void)
 			C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete),
 		cmocka_unit_test(C4_a_send_that_returns_0_has_let_go_of_the_buffer),
 		cmocka_unit_test(C9_E6_no_room_has_no_side_effect_and_the_message_goes_later),
+		cmocka_unit_test(a_lent_request_is_free_after_its_callback_without_the_caller),
 	};
 
 	return cmocka_run_group_tests_name("completion of messages", tests, NULL, NULL);
