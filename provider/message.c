@@ -12,8 +12,8 @@
 
 /* ------------------------------------------------------------------ sends and receives */
 
-static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
-		      const struct wfi_av_entry *to)
+static inline int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
+			     const struct wfi_av_entry *to)
 {
 	struct weft_op_params params = {
 		.size = sizeof(params),
@@ -36,7 +36,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 }
 
 /* Locked. */
-static int try_send(struct wfi_ep *ep, const struct wfi_post *p)
+static inline __attribute__((always_inline)) int try_send(struct wfi_ep *ep,
+							  const struct wfi_post *p)
 {
 	struct wfi_av_entry *to = wfi_av_entry(ep->av, p->addr);
 	struct wfi_op *op;
@@ -53,7 +54,9 @@ static int try_send(struct wfi_ep *ep, const struct wfi_post *p)
 	return wfi_post_started(op, start_send(ep, op, p, to));
 }
 
-static ssize_t send_post(struct fid_ep *fid, const struct wfi_post *p)
+/* Inline: a caller's constants leave few tests. */
+static inline __attribute__((always_inline)) ssize_t send_post_inline(struct fid_ep *fid,
+								      const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
 	int rc = wfi_post_check(ep, p->kind | FI_SEND);
@@ -67,6 +70,11 @@ static ssize_t send_post(struct fid_ep *fid, const struct wfi_post *p)
 	rc = try_send(ep, p);
 	wfi_unlock();
 	return rc;
+}
+
+static ssize_t send_post(struct fid_ep *fid, const struct wfi_post *p)
+{
+	return send_post_inline(fid, p);
 }
 
 /* ------------------------------------------------------------------ receiving */
@@ -130,7 +138,11 @@ static inline __attribute__((always_inline)) int try_recv(struct wfi_ep *ep,
 {
 	struct weft_completion c; /* filled if the receive completes at once */
 	struct weft_op_params params = {
-		.size = sizeof(params), .cb = wfi_received_cb, .completion = &c};
+		.size = sizeof(params),
+		.flags = WEFT_OP_F_LENT,
+		.cb = wfi_received_cb,
+		.completion = &c,
+	};
 	struct wfi_peer *peer;
 	struct wfi_op *op;
 	size_t count;
@@ -145,8 +157,6 @@ static inline __attribute__((always_inline)) int try_recv(struct wfi_ep *ep,
 		return -FI_EAGAIN;
 	op->buf = p->count > 0 ? p->iov[0].iov_base : NULL;
 	op->length = wfi_post_length(p);
-	op->data = 0;
-	op->tag = p->tag;
 	op->peer = peer;
 	params.cb_arg = op;
 	c.size = sizeof(c);
@@ -159,8 +169,11 @@ static inline __attribute__((always_inline)) int try_recv(struct wfi_ep *ep,
 		rc = weft_tag_recv(wfi.worker, NULL, buf, count, p->tag, ~p->ignore, &params,
 				   &op->req);
 	}
-	if (rc == WEFT_INPROGRESS && peer && !peer->ep)
-		return watch(op, peer, p->flags & FI_MULTI_RECV);
+	if (rc == WEFT_INPROGRESS) {
+		if (peer && !peer->ep)
+			return watch(op, peer, p->flags & FI_MULTI_RECV);
+		return 0;
+	}
 	if (rc == 0)
 		wfi_op_received(op, &c);
 	else if (rc < 0)
@@ -190,13 +203,20 @@ static ssize_t recv_post(struct fid_ep *fid, const struct wfi_post *p)
 	return recv_post_inline(fid, p);
 }
 
-static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t length, struct wfi_post *p)
+static inline __attribute__((always_inline)) ssize_t send_one_inline(struct fid_ep *fid,
+								     const void *buf, size_t length,
+								     struct wfi_post *p)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
 
 	p->iov = &iov;
 	p->count = 1;
-	return send_post(fid, p);
+	return send_post_inline(fid, p);
+}
+
+static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t length, struct wfi_post *p)
+{
+	return send_one_inline(fid, buf, length, p);
 }
 
 static ssize_t recv_one(struct fid_ep *fid, void *buf, size_t length, struct wfi_post *p)
@@ -349,8 +369,6 @@ static struct wfi_op *new_op(struct wfi_ep *ep, const struct fi_msg_tagged *msg)
 	op->cntr = NULL;
 	op->buf = NULL;
 	op->length = 0;
-	op->data = 0;
-	op->tag = msg->tag;
 	return op;
 }
 
@@ -468,7 +486,12 @@ static int fetch(struct wfi_op *op, const struct fi_msg_tagged *msg, struct wfi_
 {
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params params = {
-		.size = sizeof(params), .cb = wfi_received_cb, .cb_arg = op, .completion = &c};
+		.size = sizeof(params),
+		.flags = WEFT_OP_F_LENT,
+		.cb = wfi_received_cb,
+		.cb_arg = op,
+		.completion = &c,
+	};
 	int rc;
 
 	for (size_t i = 0; i < msg->iov_count; i++) {
@@ -571,6 +594,7 @@ static ssize_t tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uin
 	return send_post(fid, &p);
 }
 
+/* The sends of Open MPI and MPICH: this one and tinjectdata(). */
 static ssize_t tsenddata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
 			 uint64_t data, fi_addr_t to, uint64_t tag, void *context)
 {
@@ -579,7 +603,7 @@ static ssize_t tsenddata(struct fid_ep *fid, const void *buf, size_t length, voi
 	p.tag = tag;
 	p.data = data;
 	p.flags |= FI_REMOTE_CQ_DATA;
-	return send_one(fid, buf, length, &p);
+	return send_one_inline(fid, buf, length, &p);
 }
 
 static ssize_t tinject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
@@ -599,7 +623,7 @@ static ssize_t tinjectdata(struct fid_ep *fid, const void *buf, size_t length, u
 	p.tag = tag;
 	p.data = data;
 	p.flags |= FI_REMOTE_CQ_DATA;
-	return send_one(fid, buf, length, &p);
+	return send_one_inline(fid, buf, length, &p);
 }
 
 /* ------------------------------------------------------------------ receiving */

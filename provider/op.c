@@ -62,11 +62,11 @@ const struct weft_datatype wfi_iov_type = {
 };
 
 static struct chunk *chunks;
-static struct wfi_op *unused;
+struct wfi_op *wfi_ops_unused;
 
 /* ------------------------------------------------------------------ the pool */
 
-static int grow_pool(void)
+int wfi_ops_more(void)
 {
 	struct chunk *c = calloc(1, sizeof(*c));
 
@@ -75,8 +75,8 @@ static int grow_pool(void)
 	c->next = chunks;
 	chunks = c;
 	for (int i = 0; i < CHUNK; i++) {
-		c->ops[i].next = unused;
-		unused = &c->ops[i];
+		c->ops[i].next = wfi_ops_unused;
+		wfi_ops_unused = &c->ops[i];
 	}
 	return 0;
 }
@@ -90,28 +90,8 @@ static void op_release(struct wfi_op *op)
 	}
 	op->ep = NULL;
 	op->req = NULL;
-	op->next = unused;
-	unused = op;
-}
-
-struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
-{
-	struct wfi_op *op;
-
-	if (__builtin_expect(!unused, 0) && grow_pool() < 0)
-		return NULL;
-	if (cq && wfi_cq_reserve(cq) < 0)
-		return NULL;
-	op = unused;
-	unused = op->next;
-	op->ep = ep;
-	op->cq = cq;
-	op->cancelled = false;
-	op->multi = false;
-	op->inject = false;
-	op->peer = NULL;
-	op->status = 0;
-	return op;
+	op->next = wfi_ops_unused;
+	wfi_ops_unused = op;
 }
 
 void wfi_op_drop(struct wfi_op *op)
@@ -129,28 +109,30 @@ void wfi_ops_free(void)
 		chunks = c->next;
 		free(c);
 	}
-	unused = NULL;
+	wfi_ops_unused = NULL;
 }
 
 void wfi_ops_forked(void)
 {
 	memset(numbers, 0, sizeof(numbers));
 	chunks = NULL;
-	unused = NULL;
+	wfi_ops_unused = NULL;
 }
 
 /* ------------------------------------------------------------------ completion */
 
-static inline struct wfi_completion *report(struct wfi_op *op, int error, int status)
+/* Only receives report a buffer and a tag. */
+static inline struct wfi_completion *report(const struct wfi_op *op, size_t length, void *buf,
+					    uint64_t tag, int error, int status)
 {
 	struct wfi_completion *c = wfi_cq_push(op->cq);
 
 	c->entry.op_context = op->context;
 	c->entry.flags = op->flags;
-	c->entry.len = op->length;
-	c->entry.buf = op->buf;
-	c->entry.data = op->data;
-	c->entry.tag = op->tag;
+	c->entry.len = length;
+	c->entry.buf = buf;
+	c->entry.data = 0;
+	c->entry.tag = tag;
 	c->source = FI_ADDR_NOTAVAIL;
 	c->cut = 0;
 	c->error = error;
@@ -180,16 +162,10 @@ void wfi_op_sent(struct wfi_op *op, int status)
 	if (op->cntr)
 		wfi_cntr_count(op->cntr, status < 0);
 	if (op->cq) {
-		if (op->report || status < 0) {
-			/* Only receives report a buffer and a tag. */
-			op->length = 0;
-			op->buf = NULL;
-			op->data = 0;
-			op->tag = 0;
-			report(op, status < 0 ? wfi_errno(status) : 0, status);
-		} else {
+		if (op->report || status < 0)
+			report(op, 0, NULL, 0, status < 0 ? wfi_errno(status) : 0, status);
+		else
 			wfi_cq_release(op->cq);
-		}
 	}
 	op_release(op);
 }
@@ -215,9 +191,8 @@ static inline __attribute__((always_inline)) void op_message(struct wfi_op *op,
 	struct wfi_completion *out;
 	size_t room = op->length;
 
-	op->length = c->length < room ? c->length : room;
-	op->tag = c->tag;
-	out = report(op, error, op->status ? op->status : c->status);
+	out = report(op, c->length < room ? c->length : room, op->buf, c->tag, error,
+		     op->status ? op->status : c->status);
 	if (c->flags & WEFT_COMPLETION_F_IMM) {
 		out->entry.flags |= FI_REMOTE_CQ_DATA;
 		out->entry.data = c->imm;
@@ -247,25 +222,6 @@ void *wfi_post_vector(struct wfi_op *op, const struct iovec *iov, size_t count,
 	memcpy(op->iov, iov, count * sizeof(*iov));
 	params->datatype = &wfi_iov_type;
 	return op->iov;
-}
-
-uint32_t wfi_post_flags(const struct wfi_post *p)
-{
-	uint32_t flags = 0;
-
-	if (p->flags & FI_MORE)
-		flags |= WEFT_OP_F_MORE;
-	if (p->kind == FI_READ)
-		return flags;
-	if (p->flags & FI_REMOTE_CQ_DATA)
-		flags |= WEFT_OP_F_IMM;
-	if (p->flags & FI_INJECT)
-		flags |= WEFT_OP_F_INJECT;
-	/* A message with FI_MATCH_COMPLETE needs no flag: weft_tag_send_sync() sends it. */
-	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
-	    (p->kind == FI_WRITE || !(p->flags & FI_MATCH_COMPLETE)))
-		flags |= WEFT_OP_F_DELIVERED;
-	return flags;
 }
 
 int wfi_post_result(int rc)
@@ -443,7 +399,6 @@ void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void
 void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
 	wfi_op_received(arg, c);
-	weft_request_free(req);
 }
 
 /* ------------------------------------------------------------------ cancelling */

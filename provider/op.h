@@ -100,7 +100,6 @@ struct wfi_op {
 	void *buf;
 	size_t length;  /**< bytes of a receive's buffer, or of a message that a probe has found */
 	uint64_t flags; /**< flags of the completion */
-	uint64_t tag, data;
 	bool report;    /**< success is reported in `cq`, not only errors */
 	bool cancelled; /**< the application has cancelled it */
 	bool inject;    /**< FI_INJECT: the sent data or operands have been copied */
@@ -155,11 +154,34 @@ struct wfi_post {
 	bool quiet;     /**< success is not reported, as for fi_inject() */
 };
 
+/** Operations that are free: a list by `next`. Locked. */
+extern struct wfi_op *wfi_ops_unused;
+/** No operation is free: allocate some. Locked. @return 0 or -FI_ENOMEM */
+int wfi_ops_more(void);
+
 /**
  * Allocate an operation, and reserve its completion in @p cq, if that is not NULL. Locked.
  * @return NULL: there is no memory, or the queue cannot grow
  */
-struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
+static inline struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
+{
+	struct wfi_op *op;
+
+	if (__builtin_expect(!wfi_ops_unused, 0) && wfi_ops_more() < 0)
+		return NULL;
+	if (cq && wfi_cq_reserve(cq) < 0)
+		return NULL;
+	op = wfi_ops_unused;
+	wfi_ops_unused = op->next;
+	op->ep = ep;
+	op->cq = cq;
+	op->cancelled = false;
+	op->multi = false;
+	op->inject = false;
+	op->peer = NULL;
+	op->status = 0;
+	return op;
+}
 
 /** Set the arguments that most calls have. The caller adds buffers, a tag or a remote address. */
 static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t addr, void *context,
@@ -264,7 +286,24 @@ static inline void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p,
 	return p->iov->iov_base;
 }
 /** Weft's flags for a send, read or write. */
-uint32_t wfi_post_flags(const struct wfi_post *p);
+static inline uint32_t wfi_post_flags(const struct wfi_post *p)
+{
+	uint32_t flags = 0;
+
+	if (p->flags & FI_MORE)
+		flags |= WEFT_OP_F_MORE;
+	if (p->kind == FI_READ)
+		return flags;
+	if (p->flags & FI_REMOTE_CQ_DATA)
+		flags |= WEFT_OP_F_IMM;
+	if (p->flags & FI_INJECT)
+		flags |= WEFT_OP_F_INJECT;
+	/* A message with FI_MATCH_COMPLETE needs no flag: weft_tag_send_sync() sends it. */
+	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
+	    (p->kind == FI_WRITE || !(p->flags & FI_MATCH_COMPLETE)))
+		flags |= WEFT_OP_F_DELIVERED;
+	return flags;
+}
 /**
  * Weft's flag for an operation whose frame may wait for further operations. If the queue reports
  * the operation, the application reads the queue soon, and that sends all frames. Other operations
