@@ -351,7 +351,8 @@ struct weft_lane_ops {
 	/**
 	 * Send the frames that are still open for coalescing. The worker calls it at the end of its
 	 * progress call for each iface with tx_open. Messages that callbacks and queues have sent
-	 * therefore leave in the same call.
+	 * therefore leave in the same call. NULL = the driver collects nothing, and never sets
+	 * tx_open.
 	 */
 	void (*tx_flush)(struct weft_lane_iface *iface);
 	/**

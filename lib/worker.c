@@ -413,6 +413,15 @@ static void worker_free(struct weft_worker *w)
 	free(w);
 }
 
+/* Can a frame wait for tx_flush()? */
+static bool collects(const struct weft_worker *w)
+{
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i]->ops->tx_flush)
+			return true;
+	return false;
+}
+
 int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
 		       struct weft_worker **out)
 {
@@ -431,7 +440,6 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->ep_events = &ep_events;
 	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi ||
 		   ctx->conf->heartbeat_ns != 0;
-	w->send_now = p.flags & WEFT_WORKER_F_SEND_NOW;
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);
@@ -442,6 +450,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	LIST_INSERT_HEAD(&ctx->workers, w, entry);
 	rc = worker_setup(w, p.lanes ? p.lanes : ctx->conf->lanes);
 	pthread_mutex_unlock(&ctx->lock);
+	w->send_now = p.flags & WEFT_WORKER_F_SEND_NOW && collects(w);
 	if (rc == 0 && ctx->conf->heartbeat_ns != 0)
 		rc = weft_heartbeat_add(w);
 	if (rc < 0) {
@@ -469,7 +478,8 @@ static void close_endpoints(struct weft_worker *w)
 		if (ep->peer && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING))
 			weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	for (i = 0; i < w->num_ifaces; i++)
-		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+		if (w->ifaces[i]->ops->tx_flush)
+			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 	while ((ep = LIST_FIRST(&w->eps)))
 		weft_ep_close_now(ep);
 	if (w->conns)

@@ -245,12 +245,6 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	return events;
 }
 
-/* Nothing to do: messages are not collected. */
-static void self_tx_flush(struct weft_lane_iface *base)
-{
-	(void)base;
-}
-
 static void self_release(struct weft_lane_iface *base, void *desc)
 {
 	struct self_iface *s = to_iface(base);
@@ -404,7 +398,6 @@ static const struct weft_lane_ops self_ops = {
 	.am_short = self_am_short,
 	.am_bcopy = self_am_bcopy,
 	.am_zcopy = self_am_zcopy,
-	.tx_flush = self_tx_flush,
 	.progress = self_progress,
 	.release = self_release,
 	.ep_connect = self_ep_connect,

@@ -15,12 +15,6 @@
 #include "shm/shm_socket.h"
 #include "shm/shm_transfer.h"
 
-/* Nothing to do: a written record is visible to the peer at once. */
-static void shm_tx_flush(struct weft_lane_iface *base)
-{
-	(void)base;
-}
-
 static void shm_get_address(struct weft_lane_iface *base, void *buf)
 {
 	memcpy(buf, &shm_iface(base)->addr, SHM_ADDR_LEN);
@@ -146,7 +140,6 @@ static const struct weft_lane_ops shm_ops = {
 	.am_short = shm_am_short,
 	.am_bcopy = shm_am_bcopy,
 	.am_zcopy = shm_am_zcopy,
-	.tx_flush = shm_tx_flush,
 	.progress = shm_progress,
 	.release = shm_release,
 	.get_zcopy = shm_get_zcopy,

@@ -215,7 +215,8 @@ static void lt_tx_flush(struct weft_lane_iface *base)
 
 	if (!lt->home)
 		return;
-	lt->inner->ops->tx_flush(lt->inner);
+	if (lt->inner->ops->tx_flush)
+		lt->inner->ops->tx_flush(lt->inner);
 	base->tx_open = lt->inner->tx_open;
 }
 
