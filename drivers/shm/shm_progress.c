@@ -220,12 +220,28 @@ static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 static void deliver_short(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
 {
 	/* Upper layers validate a copy, which the peer cannot change. */
-	if (r->length <= SHM_LINE - 8)
-		memcpy(s->copy, r->data, SHM_LINE - 8);
-	else
-		memcpy(s->copy, r->data, r->length);
+	memcpy(s->copy, r->data, r->length);
 	shm_rx_taken(&lane_ep->rx, r);
 	s->recv(s->arg, &lane_ep->base, r->am_id, s->copy, r->length, NULL);
+}
+
+/* shm_rx_next() and deliver_short() of a record of one line. @return false: it is another one */
+static inline bool deliver_line(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	struct shm_rx *rx = &lane_ep->rx;
+	const uint64_t *line = rx->dir->lines[rx->head % SHM_LINES];
+	/* Acquire: pairs with shm_tx_put_word(). */
+	uint64_t word = atomic_load_explicit((const _Atomic uint64_t *)line, memory_order_acquire);
+	uint32_t length = word >> 16 & 0xffff;
+	uint8_t am_id = (uint8_t)(word >> 8);
+
+	if ((uint32_t)(word >> 32) != rx->head + 1 || (uint8_t)word != SHM_F_VALID ||
+	    length > SHM_LINE - 8 || am_id >= WEFT_LANE_AM_MAX)
+		return false;
+	memcpy(s->copy, line + 1, SHM_LINE - 8);
+	rx->head++;
+	s->recv(s->arg, &lane_ep->base, am_id, s->copy, length, NULL);
+	return true;
 }
 
 static bool deliver_chunk(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
@@ -285,13 +301,15 @@ static __attribute__((noinline)) unsigned int take_records(struct shm_iface *s,
 	int rc = 0;
 
 	for (n = 0; n < SHM_BURST; n++) {
-		rc = shm_rx_next(&lane_ep->rx, WEFT_LANE_AM_MAX, &r);
-		if (rc <= 0)
-			break;
-		if (r.chunk == SHM_CHUNKS)
-			deliver_short(s, lane_ep, &r);
-		else if (!deliver_chunk(s, lane_ep, &r))
-			break;
+		if (!deliver_line(s, lane_ep)) {
+			rc = shm_rx_next(&lane_ep->rx, WEFT_LANE_AM_MAX, &r);
+			if (rc <= 0)
+				break;
+			if (r.chunk == SHM_CHUNKS)
+				deliver_short(s, lane_ep, &r);
+			else if (!deliver_chunk(s, lane_ep, &r))
+				break;
+		}
 		if (lane_ep->state != SHM_UP) {
 			s->count.rx_messages += n + 1;
 			return n + 1;
