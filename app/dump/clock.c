@@ -68,6 +68,25 @@ static uint8_t count_address(struct survey_port *p, const uint8_t mac[6])
 	return at;
 }
 
+/* MAC addresses of the ports of one weft-switch (address_each() of app/switch) */
+static bool of_one_switch(const uint8_t a[6], const uint8_t b[6])
+{
+	return a[0] == 0x02 && a[1] == 0x57 && !memcmp(a, b, 5);
+}
+
+/* Does the address belong to this station of the port? */
+static bool is_of(const struct survey_port *p, uint8_t station, const uint8_t mac[6])
+{
+	const uint8_t *own = p->mac[station];
+
+	return !memcmp(own, mac, 6) || (!p->within && of_one_switch(own, mac));
+}
+
+static bool index_is_of(const struct survey_port *p, uint8_t station, uint8_t index)
+{
+	return index != SURVEY_NO_STATION && is_of(p, station, p->mac[index]);
+}
+
 static void add_hole(struct survey_file *s, uint64_t from, uint64_t to, uint64_t count,
 		     uint16_t iface)
 {
@@ -96,6 +115,7 @@ static void addresses(struct survey_port *p, const struct dump_frame *frame,
 	p->undirected += frame->way == DUMP_WAY_UNKNOWN;
 	from = count_address(p, v->src_mac);
 	count_address(p, v->dst_mac);
+	p->within = p->within || of_one_switch(v->src_mac, v->dst_mac);
 	if (frame->way == DUMP_OUT && p->station == SURVEY_NO_STATION)
 		p->station = from;
 }
@@ -160,14 +180,25 @@ static void survey_file_end(struct survey *s, struct dump_file *file)
 	file->history = (struct history){0};
 }
 
+/* Are all frames of the port from or to the station whose first address this is? */
 static bool is_in_all(const struct survey_port *p, unsigned int i)
 {
-	return (double)p->count[i] >= STATION_SHARE * (double)p->frames;
+	uint64_t frames = 0;
+	unsigned int k;
+
+	for (k = 0; k < p->num_macs; k++) {
+		if (!is_of(p, (uint8_t)i, p->mac[k]))
+			continue;
+		if (k < i)
+			return false;
+		frames += p->count[k];
+	}
+	return (double)frames >= STATION_SHARE * (double)p->frames;
 }
 
 /*
- * The two addresses in all frames of the port. @return false: its station is known, or not exactly
- * two addresses are in all frames
+ * The two stations in all frames of the port. @return false: its station is known, or not exactly
+ * two stations are in all frames
  */
 static bool survey_pair(const struct survey_port *p, uint8_t index[2])
 {
@@ -215,17 +246,15 @@ static void survey_stations(struct survey *s)
 void survey_way(const struct survey *s, struct dump_frame *frame)
 {
 	const struct survey_port *p;
-	const uint8_t *own;
 
 	if (!s->done || frame->way != DUMP_WAY_UNKNOWN || frame->record || frame->caplen < 12)
 		return;
 	p = &s->file[frame->file].port[frame->iface];
 	if (p->station == SURVEY_NO_STATION)
 		return;
-	own = p->mac[p->station];
-	if (!memcmp(frame->data + 6, own, 6))
+	if (is_of(p, p->station, frame->data + 6))
 		frame->way = DUMP_OUT;
-	else if (!memcmp(frame->data, own, 6) || frame->data[0] & 1)
+	else if (is_of(p, p->station, frame->data) || frame->data[0] & 1)
 		frame->way = DUMP_IN;
 }
 
@@ -387,9 +416,10 @@ static int by_time(const void *a, const void *b)
 
 /* Frames of a port that another capture has, too. @return their number */
 static unsigned int twins(const struct sightings *all, uint8_t file, uint16_t iface,
-			  const uint8_t pair[2], struct twin *twin)
+			  const struct survey_port *port, const uint8_t pair[2], struct twin *twin)
 {
 	const struct sighting *x, *y;
+	bool first;
 	unsigned int i, k, n = 0;
 
 	for (i = 0; i + 1 < all->num; i++) {
@@ -398,10 +428,12 @@ static unsigned int twins(const struct sightings *all, uint8_t file, uint16_t if
 		for (k = 0; k < 2; k++) {
 			x = &all->s[i + k];
 			y = &all->s[i + !k];
-			if (x->file == file && x->iface == iface &&
-			    (x->from == pair[0] || x->from == pair[1]))
-				twin[n++] = (struct twin){x->time, (int64_t)(y->time - x->time),
-							  x->from == pair[0]};
+			if (x->file != file || x->iface != iface)
+				continue;
+			first = index_is_of(port, pair[0], x->from);
+			if (first || index_is_of(port, pair[1], x->from))
+				twin[n++] =
+					(struct twin){x->time, (int64_t)(y->time - x->time), first};
 		}
 	}
 	return n;
@@ -414,7 +446,7 @@ static unsigned int twins(const struct sightings *all, uint8_t file, uint16_t if
 static void vote(const struct sightings *all, uint8_t file, uint16_t iface,
 		 struct survey_port *port, const uint8_t pair[2], struct twin *twin)
 {
-	unsigned int i, n = twins(all, file, iface, pair, twin), votes[2] = {0, 0};
+	unsigned int i, n = twins(all, file, iface, port, pair, twin), votes[2] = {0, 0};
 	int64_t by;
 
 	qsort(twin, n, sizeof(*twin), by_time);
@@ -437,7 +469,31 @@ static uint8_t way_of(const struct survey_port *p, const struct sighting *s)
 {
 	if (s->way != DUMP_WAY_UNKNOWN || p->station == SURVEY_NO_STATION)
 		return s->way;
-	return s->from == p->station ? DUMP_OUT : s->to == p->station ? DUMP_IN : DUMP_WAY_UNKNOWN;
+	return index_is_of(p, p->station, s->from) ? DUMP_OUT
+	       : index_is_of(p, p->station, s->to) ? DUMP_IN
+						   : DUMP_WAY_UNKNOWN;
+}
+
+/*
+ * Captures of the processes of a weft-switch, and of its uplink: a frame leaves two ports. The
+ * uplink is between hosts then, and has no station.
+ */
+static void leave_middle(const struct sightings *all, uint8_t file, uint16_t iface,
+			 struct survey_port *p)
+{
+	const struct sighting *x, *y;
+	unsigned int i, k, twice = 0;
+
+	for (i = 0; i + 1 < all->num; i++) {
+		for (k = 0; k < 2 && all->s[i].id == all->s[i + 1].id; k++) {
+			x = &all->s[i + k];
+			y = &all->s[i + !k];
+			twice += x->file == file && x->iface == iface && y->file != file &&
+				 y->way != DUMP_WAY_UNKNOWN && way_of(p, x) == y->way;
+		}
+	}
+	if (twice >= VOTES)
+		p->station = SURVEY_NO_STATION;
 }
 
 /* Find the stations of all ports, and with them directions. @return 0 or -ENOMEM */
@@ -457,6 +513,8 @@ static int stations(struct survey *survey, struct sightings *all)
 			p = &survey->file[i].port[n];
 			if (p->undirected && survey_pair(p, pair))
 				vote(all, (uint8_t)i, (uint16_t)n, p, pair, twin);
+			if (p->undirected && p->station != SURVEY_NO_STATION)
+				leave_middle(all, (uint8_t)i, (uint16_t)n, p);
 		}
 	}
 	free(twin);

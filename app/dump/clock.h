@@ -9,6 +9,9 @@
  * exchange frames, both addresses are in all frames. Then the order of time stamps decides: of a
  * frame in two captures the earlier time is that of its sender. This pass compares neighbouring
  * frames of both directions, so that clocks need not agree.
+ *
+ * The ports of a weft-switch have MAC addresses that differ in the last byte. Frames from one port
+ * to another never pass its uplink. There the addresses of all its ports are one station.
  */
 #ifndef DUMP_CLOCK_H
 #define DUMP_CLOCK_H
@@ -17,7 +20,7 @@
 #include "dump/file.h"
 
 #define SURVEY_HOLES 1024u
-#define SURVEY_MACS 16u
+#define SURVEY_MACS 64u             /**< ports of a weft-switch, and those of other hosts */
 #define SURVEY_NO_STATION UINT8_MAX /**< survey_port.station: the address is not known */
 
 /** A stretch of time, by the capture's own clock, in which it lost records of an interface. */
@@ -35,6 +38,7 @@ struct survey_port {
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
+	bool within;     /**< frames from one port of a weft-switch to another one of it */
 	uint8_t station; /**< index in `mac` of the interface's address, or SURVEY_NO_STATION */
 };
 

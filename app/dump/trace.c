@@ -600,7 +600,8 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA)
 		f->data_at = time;
 	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
-	counted = frame->way != DUMP_IN || !f->out.known;
+	counted = frame->way == DUMP_OUT ||
+		  (!f->out.known && (frame->way == DUMP_IN || !f->in.known));
 	if (counted)
 		count(t, f, frame, v, time);
 	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(t, f, time);

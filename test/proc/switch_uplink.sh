@@ -88,6 +88,96 @@ jumbo_frames_pass() {
 		! grep -q "do not reach" "$dir/client.err"
 }
 
+# ---- a capture at the uplink ----------------------------------------------------------------
+
+# local_process NAME ARGS...: of the switch. Its peer is the remote process.
+local_process() {
+	local name=$1
+	shift
+	WEFT_SWITCH=$dir/sock WEFT_EAL_ARGS="--no-huge -m 256 --no-pci" \
+		WEFT_CAPTURE=$dir/$name.pcapng timeout -k 10 100 "${server_run[@]}" "$perf" \
+		-p "$port" -L dpdk -W 60 -f "$@" 10.99.7.2 >"$dir/$name.out" 2>"$dir/$name.err"
+}
+
+# Two processes of the switch and one of another host, which has no switch. The first one's port
+# gets another owner, so the second one has another address.
+two_talk() {
+	local rc=0 owner
+	local_process first -t tag_bw -s 8k -n 60 || return 1
+	WEFT_SWITCH='' "${server_run[@]}" python3 "$(dirname "$0")/switch_client.py" "$dir/sock" \
+		idle >"$dir/owner" 2>&1 &
+	owner=$!
+	until_said "$dir/owner" "^connected as port 0" $owner &&
+		local_process second -t tag_lat -s 64 -n 40 || rc=1
+	kill $owner
+	cat "$dir/owner" "$dir/first.err" "$dir/second.err"
+	return $rc
+}
+
+# dumpcap at the uplink, which sees what its PMD sends without qdisc_bypass only.
+listen() {
+	local rc=0 remote dumpcap packet=$packet,qdisc_bypass=0
+	uplink 9000 jumbo || { end_switch; return 1; }
+	free_port
+	WEFT_CAPTURE=$dir/remote.pcapng timeout -k 10 200 "${client_run[@]}" "$perf" --no-huge \
+		-m 256 --no-pci --vdev="net_af_packet0,iface=jumbo,$packet" -- -k -p "$port" \
+		-L "dpdk:0,ip=10.77.0.200/24" >"$dir/remote.out" 2>"$dir/remote.err" &
+	remote=$!
+	"${server_run[@]}" dumpcap -q -i jumbo -B 64 -w "$dir/uplink.pcapng" 2>"$dir/dumpcap.err" &
+	dumpcap=$!
+	until_said "$dir/dumpcap.err" 'File:' $dumpcap &&
+		until_said "$dir/remote.err" "waiting for a client" $remote && two_talk || rc=1
+	kill "$(program_pid $remote)"
+	wait $remote
+	# Its ring has been read.
+	sleep 2
+	kill -INT $dumpcap
+	wait $dumpcap
+	end_switch
+	cat "$dir/remote.err" "$dir/dumpcap.err"
+	return $rc
+}
+
+# report FILE...: as JSON in file "json".
+report() { (cd "$dir" && "$build/app/weft-dump" -j "$@" >json) && cat "$dir/json"; }
+
+# Lanes lead from the uplink to the remote host and back. Nothing is wrong with the network, though
+# hosts may be busy. The uplink shows all messages that the processes' own captures show.
+processes_behind_it() {
+	listen || return 1
+	report first.pcapng second.pcapng remote.pcapng >"$dir/ends" &&
+		report uplink.pcapng remote.pcapng >"$dir/uplink" &&
+		report uplink.pcapng >"$dir/alone" &&
+		report uplink.pcapng first.pcapng second.pcapng remote.pcapng >"$dir/all" ||
+		return 1
+	python3 - "$dir" <<-'END'
+		import json, os, sys
+		ends, uplink, alone, every = [
+		    json.load(open(os.path.join(sys.argv[1], name)))
+		    for name in ('ends', 'uplink', 'alone', 'all')]
+		def messages(report):
+		    return sorted((c['from'], c['to'], c['messages'], c['bytes'])
+		                  for c in report['conversations'] if c['messages'])
+		def flows(report):
+		    return [f for lane in report['lanes'] for f in lane]
+		def files(report):
+		    return {(f['from_file'], f['to_file']) for f in flows(report)}
+		def frames(report):
+		    return sum(f['frames'] for f in flows(report))
+		def faults(*reports):
+		    return {a['class'] for r in reports for a in r['anomalies']}
+		print(messages(ends), faults(ends), faults(uplink), faults(every))
+		print(files(uplink), files(alone), alone['not_judged'], every['not_judged'])
+		assert len(messages(ends)) >= 3
+		assert messages(uplink) == messages(alone) == messages(every) == messages(ends)
+		assert faults(ends, uplink, every) <= {'slow receiver', 'stopped peer'}
+		assert not faults(alone) and files(alone) == {('?', '?')}
+		way = 'uplink.pcapng', 'remote.pcapng'
+		assert files(uplink) == {way, way[::-1]}
+		assert files(every) == files(ends) and frames(every) == frames(ends)
+	END
+}
+
 link plain 1500 && link jumbo 9000 || exit 1
 if [ -d /sys/bus/pci/devices ]; then
 	check "a PCI address that is absent" refused 1 \
@@ -109,4 +199,9 @@ check "an MTU below the interface's" mtu_of 4000 jumbo -m 4000
 check "an MTU over the interface's" refused 2 "raise the MTU of the kernel interface" --no-pci \
 	--vdev=net_af_packet0,iface=plain,"$packet" -- -p "$dir/sock" -m 9000
 check "frames of MTU 9000 pass over the uplink" jumbo_frames_pass
+if command -v dumpcap >/dev/null && command -v python3 >/dev/null; then
+	check "a capture at the uplink shows its processes and the remote host" processes_behind_it
+else
+	skip "a capture at the uplink shows its processes and the remote host" "dumpcap or python3"
+fi
 tap_end
