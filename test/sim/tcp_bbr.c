@@ -12,6 +12,8 @@
 #define HIGH 2.885
 #define WINDOW_GAIN 2.0
 #define LEAST 4
+#define SEGMENTS_MIN 2
+#define SEGMENTS_MAX 43
 #define RTT_LIFE (10 * SIM_S)
 #define RTT_TIME (200 * SIM_MS)
 
@@ -106,6 +108,16 @@ static double gain(const struct tcp_bbr_state *s)
 	}
 }
 
+/* What a device gets at once to segment: a millisecond of the rate, and 64 KiB at most. */
+static double segments(double pacing)
+{
+	double n = pacing / 1024 / TCP_PACKET;
+
+	if (n > SEGMENTS_MAX)
+		return SEGMENTS_MAX;
+	return n < SEGMENTS_MIN ? SEGMENTS_MIN : n;
+}
+
 static void bbr_acked(union tcp_state *state, struct tcp_window *w, const struct tcp_ack *ack)
 {
 	struct tcp_bbr_state *s = &state->bbr;
@@ -117,7 +129,7 @@ static void bbr_acked(union tcp_state *state, struct tcp_window *w, const struct
 	check_full(s, ack, bw);
 	advance(s, ack, bdp);
 	w->pacing = bw * gain(s);
-	target = (s->mode == BBR_STARTUP ? HIGH : WINDOW_GAIN) * bdp + 3;
+	target = (s->mode == BBR_STARTUP ? HIGH : WINDOW_GAIN) * bdp + 3 * segments(w->pacing);
 	if (s->mode == BBR_STARTUP)
 		w->cwnd += w->cwnd < target ? ack->acked : 0;
 	else
