@@ -240,10 +240,23 @@ static void forget_keys(void)
 	wfi.key = wfi.seal_key = NULL;
 }
 
+/* Ranks on several nodes may have one process number, in containers for example. */
+static const char *name_of_rank(char name[64])
+{
+	long rank = wfi_job_rank();
+
+	if (rank < 0)
+		return NULL;
+	snprintf(name, 64, "%.30s-rank%ld-%d", program_invocation_short_name, rank, (int)getpid());
+	return name;
+}
+
 static int create_context(void)
 {
+	char name[64];
 	struct weft_context_params params =
-		WEFT_INIT(struct weft_context_params, .features = FEATURES, .job_key = wfi.key);
+		WEFT_INIT(struct weft_context_params, .name = name_of_rank(name),
+			  .features = FEATURES, .job_key = wfi.key);
 	struct weft_config *config;
 	int rc;
 

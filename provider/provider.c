@@ -99,13 +99,18 @@ static long job_number(const char *const *names)
 	return n;
 }
 
-/* Has this process rank 0? True also for a process without a job. */
-static bool is_first_rank(void)
+long wfi_job_rank(void)
 {
 	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
 					    slurm_task, NULL};
 
-	return job_number(names) <= 0;
+	return job_number(names);
+}
+
+/* Has this process rank 0? True also for a process without a job. */
+static bool is_first_rank(void)
+{
+	return wfi_job_rank() <= 0;
 }
 
 /*

@@ -171,6 +171,9 @@ int wfi_options_config(const struct wfi_options *options, struct weft_config **c
  * mpirun, Hydra, Slurm.
  */
 
+/** @return the rank of this process in its job; -1: no launcher reports it */
+long wfi_job_rank(void);
+
 /** @return number of ranks on this host, this one included; 0: no launcher reports it */
 long wfi_job_local_ranks(void);
 

@@ -16,8 +16,16 @@
 #include "provider/provider.h"
 
 static const char *const names[] = {
-	"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",      "SLURM_PROCID",       "SLURM_NODEID",
-	"SLURM_STEP_TASKS_PER_NODE",  "SLURM_TASKS_PER_NODE", "SLURM_CPUS_ON_NODE",
+	"OMPI_COMM_WORLD_LOCAL_SIZE",
+	"MPI_LOCALNRANKS",
+	"SLURM_PROCID",
+	"SLURM_NODEID",
+	"SLURM_STEP_TASKS_PER_NODE",
+	"SLURM_TASKS_PER_NODE",
+	"SLURM_CPUS_ON_NODE",
+	"OMPI_COMM_WORLD_RANK",
+	"PMIX_RANK",
+	"PMI_RANK",
 };
 
 static int clear(void **state)
@@ -49,6 +57,24 @@ static void a_process_without_a_job_is_not_oversubscribed(void **state)
 	(void)state;
 	assert_int_equal(wfi_job_local_ranks(), 0);
 	assert_false(wfi_job_is_oversubscribed());
+}
+
+static void each_launcher_reports_the_rank(void **state)
+{
+	static const char *const of_launchers[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+						   "SLURM_PROCID"};
+
+	assert_int_equal(wfi_job_rank(), -1);
+	for (size_t i = 0; i < sizeof(of_launchers) / sizeof(of_launchers[0]); i++) {
+		clear(state);
+		set_number(of_launchers[i], 15);
+		assert_int_equal(wfi_job_rank(), 15);
+		set_number(of_launchers[i], 0);
+		assert_int_equal(wfi_job_rank(), 0);
+	}
+	clear(state);
+	setenv("PMIX_RANK", "no number", 1);
+	assert_int_equal(wfi_job_rank(), -1);
 }
 
 static void each_launcher_reports_the_ranks_of_this_host(void **state)
@@ -175,6 +201,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_process_without_a_job_is_not_oversubscribed, clear),
+		cmocka_unit_test_setup(each_launcher_reports_the_rank, clear),
 		cmocka_unit_test_setup(each_launcher_reports_the_ranks_of_this_host, clear),
 		cmocka_unit_test_setup(slurm_reports_ranks_as_a_list_of_hosts, clear),
 		cmocka_unit_test_setup(a_job_is_oversubscribed_with_more_ranks_than_cpus, clear),
