@@ -218,9 +218,13 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 		a->time = past.since;
 }
 
-/* The lanes to a host that it has not closed, since the last frame from it. */
+/*
+ * The lanes to a host that it has not closed, since the last frame from it. The host is silent from
+ * the first DATA that it does not answer: before that frame it may have had nothing to send.
+ */
 struct ending {
 	uint64_t last_from, until; /* last frame from it, last frame to it */
+	uint64_t since;            /* first DATA to it that is not answered; 0 = none */
 	uint64_t frames;           /* frames to it that stay unacknowledged */
 	uint32_t flow;             /* the flow with the most of these frames */
 	unsigned int lanes;
@@ -237,12 +241,23 @@ static void add_lane(const struct trace *t, const struct trace_flow *f, struct e
 		e->flow = trace_index(t, f);
 	e->frames += f->open_frames;
 	e->until = f->last > e->until ? f->last : e->until;
+	if (f->unanswered && (!e->since || f->unanswered < e->since))
+		e->since = f->unanswered;
+}
+
+/* For how long were frames sent to the host since it fell silent? */
+static uint64_t silence_of(const struct ending *e)
+{
+	uint64_t from = e->since > e->last_from ? e->since : e->last_from;
+
+	return e->since && e->until > from ? e->until - from : 0;
 }
 
 /*
  * Nothing comes from the host after its capture's end, and others still send to it. If Weft has not
  * closed the capture, it ended with its process. Then a shorter silence is enough, and peers may
- * have closed lanes: a peer may learn of the end in another way. Else a closed lane is no fault.
+ * have closed lanes: a peer may learn of the end in another way. Else a closed lane is no fault. A
+ * flight recorder's file is written by a process that runs: its end is no sign.
  */
 static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 {
@@ -254,7 +269,8 @@ static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 	const struct trace_flow *f;
 	unsigned int i;
 
-	if (!h->seen || (t->span && t->span[file].ran_until > h->last + GONE_NS))
+	if (!h->seen || trace_is_recorder(t, file) ||
+	    (t->span && t->span[file].ran_until > h->last + GONE_NS))
 		return; /* the host's capture ran on after its last frame: the host was there */
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
@@ -266,14 +282,14 @@ static void gone(const struct trace *t, uint8_t file, struct fault_list *l)
 	}
 	/* Weft writes to the file 10 times a second: frames of the last 0.1 s may not be in it. */
 	if (e.last_from > h->last + (broken_off ? FAULT_UNWRITTEN_NS : FAULT_DOWN_NS) ||
-	    e.until < e.last_from + (broken_off ? FAULT_BUSY_NS : GONE_NS) || !e.frames)
+	    silence_of(&e) < (broken_off ? FAULT_BUSY_NS : GONE_NS) || !e.frames)
 		return; /* only the capture has ended */
 	fault_add(l, FAULT_PEER_GONE, TRACE_NONE, file, e.last_from,
 		  "%s, and nothing comes from it any more on %u lanes, %.0f ms before others stop "
 		  "sending to it; %" PRIu64 " frames stay unacknowledged",
 		  broken_off ? "its capture was not closed: its process was killed or has crashed"
 			     : "its capture ends with its last frame",
-		  e.lanes, fault_ms(e.until - e.last_from), e.frames)
+		  e.lanes, fault_ms(silence_of(&e)), e.frames)
 		->weight = 2.4;
 }
 
@@ -296,13 +312,13 @@ static void silent_peers(const struct trace *t, struct fault_list *l)
 			if (f->out.known && !f->in.known && !f->record && stream_of(t, k) == i)
 				add_lane(t, f, &e);
 		}
-		if (!e.frames || !e.last_from || e.until < e.last_from + SILENT_NS)
+		if (!e.frames || !e.last_from || silence_of(&e) < SILENT_NS)
 			continue;
 		fault_add(l, FAULT_PEER_SILENT, e.flow, 0, e.last_from,
 			  "nothing comes from it any more on %s%.0u%s, for %.0f ms in which frames "
 			  "were sent to it; %" PRIu64 " stay unacknowledged",
 			  e.lanes > 1 ? "all " : "the only lane", e.lanes > 1 ? e.lanes : 0,
-			  e.lanes > 1 ? " lanes" : "", fault_ms(e.until - e.last_from), e.frames)
+			  e.lanes > 1 ? " lanes" : "", fault_ms(silence_of(&e)), e.frames)
 			->weight = 2.4;
 	}
 }

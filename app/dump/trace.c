@@ -586,11 +586,16 @@ static void draw(struct trace *t, const struct trace_flow *f, const struct dump_
 static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		 const struct dump_view *v, uint64_t time)
 {
+	struct trace_flow *g = trace_other(t, f);
 	bool compared, counted;
 
 	if (!f->frames)
 		f->first = time;
 	f->last = time;
+	if (frame->way == DUMP_IN && g)
+		g->unanswered = 0;
+	else if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA && !f->unanswered)
+		f->unanswered = time;
 	if (frame->way == DUMP_IN)
 		remember_port(&f->in, frame);
 	else if (frame->way == DUMP_OUT)

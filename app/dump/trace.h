@@ -174,6 +174,7 @@ struct trace_flow {
 	uint8_t dst_mac[6];     /**< destination of the first frame in its sender's capture */
 	uint64_t moved_at;      /**< when a frame first had another destination; 0 = never */
 	uint64_t first, last;   /**< times of the first and the last frame */
+	uint64_t unanswered;    /**< first DATA sent since a frame of `other` came; 0 = none */
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
 	/**

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """verdicts_recorder.py BUILD: what weft-dump names by the history of lanes. The files of the flight
-recorder are the simulator's captures with a history that is written here. Prints TAP."""
+recorder are the simulator's captures, some with a history that is written here. Prints TAP."""
 
 import json
 import os
@@ -77,4 +77,31 @@ def a_process_that_waits_for_its_core_is_an_observation():
     assert [f['class'] for f in verdicts(a, b)] == ['random loss']
 
 
-tap.run([a_stop_before_the_frames_is_named, a_process_that_waits_for_its_core_is_an_observation])
+def a_file_that_is_older_shows_no_end():
+    a, b = pair('clean', 7)
+    edit.ends(a, b, 0.5, 0)
+    last = max(i for i, r in enumerate(a.records) if r.way == edit.IN)
+    a.records = a.records[:last + 40]
+    for number, r in enumerate(a.records[last + 1:], 1):
+        r.time += number * 5000000
+    assert 'peer gone' not in [f['class'] for f in verdicts(a, b)], verdicts(a, b)
+
+
+def a_peer_with_nothing_to_answer_is_not_silent():
+    for pause, faults in ((0, []), (10**9, ['peer silent'])):
+        a, b = pair('clean', 7)
+        edit.ends(a, b, 0.5, 0)
+        last = max(i for i, r in enumerate(a.records) if r.way == edit.IN)
+        late = [r for r in a.records[last + 1:] if r.iface == 0 and len(r.data) > 100][:2]
+        late[0].time += 10**9
+        late[1].time = late[0].time + 1000 + pause
+        a.records = a.records[:last + 1] + late
+        file = a.write(os.path.join(FOLDER.name, 'a.pcapng'))
+        done = subprocess.run([os.path.join(BUILD, 'app', 'weft-dump'), '-j', file],
+                              stdout=subprocess.PIPE, check=True, timeout=60)
+        found = [f['class'] for f in json.loads(done.stdout)['anomalies']]
+        assert found == faults, (pause, found)
+
+
+tap.run([a_stop_before_the_frames_is_named, a_process_that_waits_for_its_core_is_an_observation,
+         a_file_that_is_older_shows_no_end, a_peer_with_nothing_to_answer_is_not_silent])
