@@ -331,7 +331,7 @@ static void delays(const struct trace *t, const struct trace_flow *f, struct fau
 	a = fault_add(
 		l, FAULT_DELAY, trace_index(t, f), f->in.file, d.time,
 		d.of_path ? "frames take %.3f ms and more instead of %.3f; no busy host explains "
-			    "it: another lane is faster then, or no frame is for long"
+			    "it: another lane or way is faster then, or no frame is for long"
 			  : "frames take %.3f ms instead of %.3f (one in ten is faster)",
 		(double)d.after / 1e6, (double)d.before / 1e6);
 	a->of_path = d.of_path;

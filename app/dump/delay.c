@@ -419,29 +419,42 @@ static bool has_floor(const struct trace *t, const struct trace_flow *f, struct 
  * the receiver prove for one that it was still on its way. Other slots show nothing: the host may
  * have been late. Slots are also slow if a sender lost its core between time stamp and port, or if
  * the kernel of a busy host passed frames on late. Such times are those of all lanes. So the path
- * got longer if slots are slow in a row while those of another lane are fast.
+ * got longer if slots are slow in a row while those of another lane are fast. In the short time of
+ * a flight recorder's file another lane may have no frames. Then the other way of the lane is
+ * compared: it shows less, as kernels may pass on late the frames of one way only.
  */
 
 #define PROVED_SLOTS 3u  /* slow slots in a row, at least */
+#define PROVED_BACK 4u   /* PROVED_SLOTS if the other way is compared */
 #define PROVED_OTHERS 4u /* fast slots of other lanes, at least: in all, and for each slow slot */
 #define LIMITS 9u        /* delays between fast and slow that are tried, each twice the last */
 
-/*
- * Is @p g between the hosts of @p f? With @p same, at the same ports; else at another interface of
- * the receiver.
- */
-static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g, bool same)
+enum flows { SAME_PORTS, OTHER_LANES, OTHER_WAY };
+
+static bool is_swapped(const struct trace_flow *f, const struct trace_flow *g)
 {
-	return same ? trace_same_ports(f, g)
-		    : !g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
-			       g->out.file == f->out.file && g->in.iface != f->in.iface;
+	return g->in.file == f->out.file && g->in.iface == f->out.iface &&
+	       g->out.file == f->in.file && g->out.iface == f->in.iface;
+}
+
+/* Is @p g at the ports of @p f, or at another interface of its receiver, or the other way? */
+static bool is_between_hosts(const struct trace_flow *f, const struct trace_flow *g,
+			     enum flows which)
+{
+	if (which == SAME_PORTS)
+		return trace_same_ports(f, g);
+	if (g->record || !g->in.known || !g->out.known)
+		return false;
+	return which == OTHER_WAY ? is_swapped(f, g)
+				  : g->in.file == f->in.file && g->out.file == f->out.file &&
+					    g->in.iface != f->in.iface;
 }
 
 /*
  * Merge the slots of all flows for which is_between_hosts() is true.
  * @return their least delay; INT64_MAX = there is none, or an earlier flow had the same slots
  */
-static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, bool same,
+static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, enum flows which,
 			    struct trace_floors *all)
 {
 	static struct trace_floors one;
@@ -451,9 +464,9 @@ static int64_t gather_slots(const struct trace *t, const struct trace_flow *f, b
 
 	*all = (struct trace_floors){.interval = TRACE_FLOOR_NS};
 	for (g = t->flow; g < t->flow + t->num_flows; g++) {
-		if (!is_between_hosts(f, g, same))
+		if (!is_between_hosts(f, g, which))
 			continue;
-		if (same && g < f)
+		if (which == SAME_PORTS && g < f)
 			return INT64_MAX; /* the flow before has been judged with these slots */
 		one = *g->floors;
 		while (one.interval < all->interval)
@@ -527,16 +540,18 @@ static void begin_of(const struct trace_floor *own, const struct trace_floor *ot
 	d->time = own[r.from].first;
 }
 
-static bool is_proved(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
+/* @param slots  slow slots in a row, at least */
+static bool is_proved(const struct trace *t, const struct trace_flow *f, enum flows witnesses,
+		      unsigned int slots, struct trace_delay *d)
 {
 	static struct trace_floors own, others;
-	unsigned int i, len, most = PROVED_SLOTS - 1;
-	int64_t least = gather_slots(t, f, true, &own), limit;
+	unsigned int i, len, most = slots - 1;
+	int64_t least = gather_slots(t, f, SAME_PORTS, &own), limit;
 	struct row r = {0, 0, 0};
 
 	if (least == INT64_MAX)
 		return false;
-	gather_slots(t, f, false, &others);
+	gather_slots(t, f, witnesses, &others);
 	while (own.interval < others.interval)
 		halve(&own);
 	while (others.interval < own.interval)
@@ -545,13 +560,13 @@ static bool is_proved(const struct trace *t, const struct trace_flow *f, struct 
 	limit = 2 * d->before + DELAY_NS;
 	for (i = 0; i < LIMITS; i++, limit *= 2) {
 		len = longest_slow(own.slot, limit, &r);
-		if (len <= most || times_in(own.slot, r.from, r.to) < PROVED_SLOTS ||
+		if (len <= most || times_in(own.slot, r.from, r.to) < slots ||
 		    !other_slots_are_fast(others.slot, &r))
 			continue;
 		most = len;
 		begin_of(own.slot, others.slot, r, d);
 	}
-	return most >= PROVED_SLOTS;
+	return most >= slots;
 }
 
 /* ---- floors from the begin on --------------------------------------------------------------- */
@@ -573,8 +588,8 @@ static bool stands(const struct trace *t, const struct trace_flow *f, struct tra
 
 	if (!trace_is_recorder(t, f->in.file))
 		return false;
-	d->after = gather_slots(t, f, true, &own);
-	d->before = gather_slots(t, f, false, &others);
+	d->after = gather_slots(t, f, SAME_PORTS, &own);
+	d->before = gather_slots(t, f, OTHER_LANES, &others);
 	if (d->after == INT64_MAX || d->before == INT64_MAX || d->after < STANDS_NS ||
 	    d->after / TIMES_OTHER < d->before)
 		return false;
@@ -600,7 +615,9 @@ bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct tra
 		d->of_path = true;
 		return true;
 	}
-	d->of_path = is_proved(t, f, d);
+	d->of_path =
+		is_proved(t, f, OTHER_LANES, PROVED_SLOTS, d) ||
+		(trace_is_recorder(t, f->in.file) && is_proved(t, f, OTHER_WAY, PROVED_BACK, d));
 	at = grows(f, 0.9, d);
 	/* Senders whose window follows the delay use the lane less: it may have few slow frames. */
 	if (!at)

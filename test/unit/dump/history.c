@@ -13,6 +13,7 @@
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
+#include "dump/delay.h"
 #include "dump/history.h"
 #include "dump/past.h"
 #include "dump/trace.h"
@@ -327,6 +328,49 @@ static void a_busy_host_is_no_longer_path(void **state)
 	assert_false(delayed(500000, 0, 100000, false));
 }
 
+/*
+ * Slots of frames of flow 0, of 5 ms and more behind the tenth, and proved; of flow 1 they are fast
+ * in @p fast slots. Another lane has no frames.
+ */
+static bool delayed_one_way(unsigned int slow, unsigned int fast, bool recorder)
+{
+	struct trace_clock clock[2] = {{0}};
+	static struct survey_file file[2];
+	struct survey s = {.file = file, .num = 2};
+	struct trace *t = lanes(&s, clock);
+	struct trace_floor *own = t->flow[0].floors->slot, *back = t->flow[1].floors->slot;
+	struct trace_delay d = {0};
+	unsigned int i;
+	bool slower;
+
+	for (i = 0; i < 10 + slow; i++) {
+		own[i] = (struct trace_floor){.frames = 2,
+					      .first = BEGIN + i * 20000000ull,
+					      .least = i < 10 ? 100000 : 5000000 + i,
+					      .proved = i < 10 ? 0 : 3000000};
+		if (i >= 10 && i < 10 + fast)
+			back[i] = (struct trace_floor){
+				.frames = 2, .first = own[i].first, .least = 90000};
+	}
+	t->flow[0].min_delay = 100000;
+	t->flow[1].min_delay = 90000;
+	s.file[0].recorder = s.file[1].recorder = recorder;
+	slower = trace_delayed(t, &t->flow[0], &d);
+	assert_true(!slower || (d.of_path && d.time == own[10].first && d.after == 5000010));
+	trace_free(t);
+	return slower;
+}
+
+static void the_other_way_shows_a_longer_path(void **state)
+{
+	(void)state;
+	assert_true(delayed_one_way(4, 4, true));
+	assert_true(delayed_one_way(12, 6, true));
+	assert_false(delayed_one_way(3, 3, true));
+	assert_false(delayed_one_way(12, 3, true)); /* both ways may be slow */
+	assert_false(delayed_one_way(12, 6, false));
+}
+
 /* ---- counts --------------------------------------------------------------------------------- */
 
 /*
@@ -551,6 +595,7 @@ int main(void)
 		cmocka_unit_test(losses_before_a_smaller_mtu_are_that_mtu),
 		cmocka_unit_test(a_host_that_often_did_not_poll_is_an_observation),
 		cmocka_unit_test(a_stop_is_found_in_the_history),
+		cmocka_unit_test(the_other_way_shows_a_longer_path),
 	};
 
 	return cmocka_run_group_tests_name("dump history", tests, NULL, NULL);
