@@ -208,7 +208,8 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 		      "answered late %.1f %% of the time: %" PRIu64
 		      " silences of up to %.3f ms%s%s",
 		      100 * share, number, fault_ms(p.longest.to - p.longest.from), lost, reports);
-	a->share = several || !past.slots ? share : own;
+	/* Late answers are a part of the time without polls. */
+	a->share = past.slots && own > share ? own : share;
 	/* A host that is only busy comes behind each fault of the network. */
 	a->weight = several ? 0.5 + share : 0.1;
 	a->reported = own >= TIME_SHARE;

@@ -77,6 +77,16 @@ def a_process_that_waits_for_its_core_is_an_observation():
     assert [f['class'] for f in verdicts(a, b)] == ['random loss']
 
 
+def the_share_of_a_slow_host_is_that_of_its_history():
+    a, b = pair('clean', 7)
+    edit.stops(a, b, 0, 3000000, 1000000)
+    history(b, [slot(12000)] * SLOTS)
+    found = [f for f in verdicts(a, b) if f['host'].endswith('b.pcapng')]
+    assert [f['class'] for f in found] == ['slow receiver'], found
+    assert abs(found[0]['share'] - 12000000 / EACH) < 0.001, found
+    assert 'answered late 3' in found[0]['evidence'], found
+
+
 def a_file_that_is_older_shows_no_end():
     a, b = pair('clean', 7)
     edit.ends(a, b, 0.5, 0)
@@ -104,4 +114,5 @@ def a_peer_with_nothing_to_answer_is_not_silent():
 
 
 tap.run([a_stop_before_the_frames_is_named, a_process_that_waits_for_its_core_is_an_observation,
-         a_file_that_is_older_shows_no_end, a_peer_with_nothing_to_answer_is_not_silent])
+         the_share_of_a_slow_host_is_that_of_its_history, a_file_that_is_older_shows_no_end,
+         a_peer_with_nothing_to_answer_is_not_silent])
