@@ -430,8 +430,10 @@ void weft_msg_ep_destroy(struct weft_msg_ep *me)
 	WEFT_EACH_MODULE(m, me->mw, ep_fini)
 		m->ep_fini(me);
 	free(me->own);
-	if (me->lanes != &no_lane)
+	if (me->lanes != &no_lane) {
+		free(me->lanes->load);
 		free(me->lanes);
+	}
 	free(me);
 }
 
@@ -461,13 +463,46 @@ static void set_sizes(struct weft_msg_lane *out, const struct weft_ep_lane *lane
 #undef AT_MOST
 }
 
+static void init_loads(struct weft_msg_ep *me, unsigned int i)
+{
+	const struct weft_ep_lane *lane = &me->ep->lanes[i];
+	const float per_byte =
+		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
+
+	for (unsigned int dir = 0; me->lanes[i].load && dir < 2; dir++)
+		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
+}
+
+static int alloc_loads(struct weft_msg_ep *me)
+{
+	struct weft_lane_load *load = calloc(2u * me->ep->lane_room, sizeof(*load));
+
+	for (unsigned int i = 0; load && i < me->ep->lane_room; i++)
+		me->lanes[i].load = &load[2 * i];
+	return load ? 0 : -ENOMEM;
+}
+
+int weft_lane_loads(struct weft_msg_ep *me)
+{
+	if (me->lanes == &no_lane || me->lanes->load)
+		return 0;
+	if (alloc_loads(me) != 0)
+		return -ENOMEM;
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+
+		init_loads(me, i);
+		weft_lane_rated(me, i, WEFT_DIR_TX);
+		weft_lane_rated(me, i, WEFT_DIR_RX);
+	}
+	return 0;
+}
+
 static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 	const struct weft_lane_attr *attr = &lane->lane_ep->iface->attr;
 	const uint64_t features = attr->features & ~lane->lane_ep->lacks;
-	const float per_byte =
-		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
 
 	if (me->lanes[i].lane_ep == lane->lane_ep) {
 		set_sizes(&me->lanes[i], lane); /* measured values stay */
@@ -483,18 +518,18 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
 		/* Outstanding bytes stay until their completions. */
-		.load = {me->lanes[i].load[0], me->lanes[i].load[1]},
+		.load = me->lanes[i].load,
 	};
 	set_sizes(&me->lanes[i], lane);
-	for (unsigned int dir = 0; dir < 2; dir++)
-		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
+	init_loads(me, i);
 }
 
 /* The lane is gone, or not there yet. Its outstanding bytes stay until their completions. */
 static void drop_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	me->lanes[i].lane_ep = NULL;
-	me->lanes[i].load[WEFT_DIR_TX].full = false;
+	if (me->lanes[i].load)
+		me->lanes[i].load[WEFT_DIR_TX].full = false;
 	me->tx_full &= (uint16_t) ~(1u << i);
 }
 
@@ -504,8 +539,9 @@ static int make_lanes(struct weft_msg_ep *me)
 	if (me->lanes != &no_lane)
 		return 0;
 	me->lanes = calloc(me->ep->lane_room, sizeof(*me->lanes));
-	if (me->lanes)
+	if (me->lanes && ((me->ep->lane_room == 1 && !me->rndv) || alloc_loads(me) == 0))
 		return 0;
+	free(me->lanes);
 	me->lanes = &no_lane;
 	return -ENOMEM;
 }

@@ -276,8 +276,11 @@ struct weft_msg_lane {
 	 */
 	uint32_t room;
 	uint32_t room_most; /* the largest value of room */
-	/* by enum weft_dir: what is sent and written; what is read and pulled */
-	struct weft_lane_load load[2];
+	/*
+	 * by enum weft_dir: what is sent and written; what is read and pulled. NULL: the only lane
+	 * of an endpoint, which has sent messages only (weft_lane_loads())
+	 */
+	struct weft_lane_load *load;
 };
 
 struct weft_msg_ep {

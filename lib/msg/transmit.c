@@ -516,7 +516,7 @@ void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir di
 {
 	struct weft_msg_lane *l = &me->lanes[lane];
 
-	if (me->up && (me->lanes_up & 1u << lane))
+	if (me->up && l->load && (me->lanes_up & 1u << lane))
 		weft_load_set_window(&l->load[dir], l->lane_ep->rtt_ns, me->mw->conf.rndv_window,
 				     me->mw->worker->now);
 }
@@ -524,11 +524,12 @@ void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir di
 void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 {
 	struct weft_msg_lane *l = &me->lanes[lane];
-	struct weft_lane_load *load = &l->load[WEFT_DIR_TX];
+	struct weft_lane_load *load;
 
 	weft_lane_took(l, true);
-	if (load->full || !l->lane_ep->queued)
+	if (!l->load || l->load[WEFT_DIR_TX].full || !l->lane_ep->queued)
 		return;
+	load = &l->load[WEFT_DIR_TX];
 	load->full = true;
 	me->tx_full |= (uint16_t)(1u << lane);
 	l->sent = 0;
@@ -580,6 +581,8 @@ struct weft_native *weft_native_new(struct weft_request *req, unsigned int lane,
 {
 	struct weft_native *n = SLIST_FIRST(&req->mw->free_natives);
 
+	if (!req->me->lanes->load && weft_lane_loads(req->me) != 0)
+		return NULL;
 	if (__builtin_expect(n != NULL, 1))
 		SLIST_REMOVE_HEAD(&req->mw->free_natives, link);
 	else if (!(n = malloc(sizeof(*n))))

@@ -57,6 +57,13 @@ int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, s
 
 /* ------------------------------------------------------------------ load of a lane */
 
+/**
+ * Each lane of a connected endpoint has its loads from here on. Endpoints with several lanes have
+ * them from the start.
+ * @return 0 or -ENOMEM
+ */
+int weft_lane_loads(struct weft_msg_ep *me);
+
 /** Set the nominal @p per_byte and @p latency (s), and drop measured values. l->out stays. */
 void weft_load_init(struct weft_lane_load *l, float per_byte, float latency);
 

@@ -185,11 +185,7 @@ static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
 }
 
-/*
- * The worker's limit becomes the sum of the endpoint's windows, if that is greater, but at most
- * WEFT_RNDV_LIMIT. The limit never falls: the rate of one of many senders is not the link's.
- */
-static void update_limit(struct weft_msg_ep *me)
+void weft_rndv_pull_limit(struct weft_msg_ep *me)
 {
 	struct weft_share *pulls = &me->mw->rndv->pulls;
 	uint64_t sum = 0, most = me->mw->conf.rndv_limit;
@@ -205,7 +201,7 @@ static void update_limit(struct weft_msg_ep *me)
 static void lane_rated(struct weft_msg_ep *me, unsigned int lane)
 {
 	weft_lane_rated(me, lane, WEFT_DIR_RX);
-	update_limit(me);
+	weft_rndv_pull_limit(me);
 }
 
 /* Bytes of a request have come, which measures the lane, or (not @p good) will not come. */
@@ -496,9 +492,9 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 	if (me->rndv)
 		weft_rndv_send_ep_lanes(me);
 	weft_rndv_port_lanes(me);
-	update_limit(me);
 	if (!me->rndv)
 		return;
+	weft_rndv_pull_limit(me);
 	/* The port for which the endpoint waits may be gone. */
 	if (me->rndv->fetching == WEFT_FETCHING_LINE)
 		weft_rndv_unwant(me->rndv);

@@ -32,6 +32,11 @@ void weft_rndv_pull_end(struct weft_fetch *f);
 /** @return length of the next native write: about weft_stripe_part(), and at most @p max */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
+/**
+ * The worker's limit becomes the sum of the endpoint's windows, if that is greater, but at most
+ * WEFT_RNDV_LIMIT. The limit never falls: the rate of one of many senders is not the link's.
+ */
+void weft_rndv_pull_limit(struct weft_msg_ep *me);
 /** The endpoint's lanes are up, or have changed. Waiting pulls of the peer leave dead lanes. */
 void weft_rndv_ep_lanes(struct weft_msg_ep *me);
 void weft_rndv_ep_fail(struct weft_msg_ep *me);

@@ -485,6 +485,8 @@ struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me)
 
 	if (r)
 		return r;
+	if (weft_lane_loads(me) != 0)
+		return NULL;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
@@ -497,6 +499,7 @@ struct weft_rndv *weft_rndv_of(struct weft_msg_ep *me)
 		STAILQ_INIT(&r->lanes[i].pulls);
 	me->rndv = r;
 	find_ports(r);
+	weft_rndv_pull_limit(me);
 	return r;
 }
 
@@ -505,6 +508,8 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me)
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int lane = (unsigned int)__builtin_ctz(m);
 		struct weft_rndv_lane *l = me->rndv ? &me->rndv->lanes[lane] : NULL;
+		const struct weft_lane_load *load = me->lanes[lane].load;
+		uint32_t rtt = me->lanes[lane].lane_ep->rtt_ns;
 		struct weft_rndv_port *p = port_of(me, lane);
 
 		if (!p || (l && (l->out || l->late)))
@@ -512,8 +517,7 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me)
 		if (p->pull.window == 0)
 			weft_pull_port_init(&p->pull,
 					    me->lanes[lane].lane_ep->iface->attr.bandwidth);
-		weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns,
-				   me->lanes[lane].lane_ep->rtt_ns);
+		weft_pull_port_rtt(&p->pull, load ? load[WEFT_DIR_RX].min_rtt_ns : rtt, rtt);
 	}
 	if (me->rndv)
 		find_ports(me->rndv);

@@ -361,6 +361,8 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	struct iovec iov;
 	int rc;
 
+	if (weft_lane_loads(req->me) != 0)
+		return -EAGAIN;
 	rest = weft_load_room(&l->load[WEFT_DIR_TX], rest, req->mw->conf.rndv_min_piece);
 	if (rest == 0)
 		return -EAGAIN;

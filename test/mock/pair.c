@@ -349,7 +349,7 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 		ep->worker = &p->w[s];
 		ep->lanes = p->lanes[s];
 		ep->lane_info = p->info[s];
-		ep->lane_room = WEFT_MAX_LANES;
+		ep->lane_room = num_lanes > 1 ? WEFT_MAX_LANES : 1;
 		ep->owned = true;
 		ep->generation = 1;
 		ep->remote_id = !s + 1;

@@ -29,6 +29,7 @@ static void open_lanes(unsigned int n)
 	pair_open(&p, n, lanes);
 	p.w[0].now = 1000 * MS;
 	me = p.ep[0].msg;
+	assert_int_equal(weft_lane_loads(me), 0);
 	for (unsigned int i = 0; i < n; i++)
 		for (unsigned int d = 0; d < 2; d++)
 			weft_load_init(&me->lanes[i].load[d], (float)(1 / RATE), 0);
@@ -424,6 +425,39 @@ static void the_room_for_messages_is_learned(void **state)
 	close_lanes();
 }
 
+/* Loads take most of the memory of a lane, and messages need none of them. */
+/* @behaviour T42 */
+static void an_only_lane_has_loads_from_the_first_rendezvous_on(void **state)
+{
+	static uint8_t sbuf[100000], rbuf[100000];
+	struct op s, r;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	me = p.ep[0].msg;
+	p.lane_ep[0][0].base.queued = 5000;
+	weft_stripe_full(me, 0);
+	assert_int_equal(me->tx_full, 0);
+	p.lane_ep[0][0].base.queued = 0;
+	for (size_t length = 100; length <= sizeof(sbuf); length *= 1000) {
+		assert_null(me->lanes[0].load);
+		assert_null(p.ep[1].msg->lanes[0].load);
+		op_recv(&r, &p.w[1], rbuf, length, 1, FULL);
+		op_send(&s, &p.ep[0], sbuf, length, 1);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end(&r, 0);
+	}
+	assert_non_null(p.ep[1].msg->lanes[0].load);
+	assert_true(p.ep[1].msg->lanes[0].load[WEFT_DIR_RX].rate.nominal > 0);
+	assert_int_equal(p.ep[1].msg->lanes[0].load[WEFT_DIR_RX].out, 0);
+	pair_close(&p);
+	pair_open(&p, 2, NULL);
+	assert_non_null(p.ep[0].msg->lanes[1].load);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +473,7 @@ int main(void)
 		cmocka_unit_test(a_measured_rate_changes_the_time_of_a_byte),
 		cmocka_unit_test(messages_that_wait_measure_the_lane),
 		cmocka_unit_test(the_room_for_messages_is_learned),
+		cmocka_unit_test(an_only_lane_has_loads_from_the_first_rendezvous_on),
 	};
 
 	return cmocka_run_group_tests_name("load of lanes", tests, NULL, NULL);

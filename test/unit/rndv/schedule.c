@@ -25,6 +25,7 @@ static struct {
 	struct {
 		struct weft_msg_ep me;
 		struct weft_msg_lane lanes[LANES];
+		struct weft_lane_load load[LANES][2];
 		struct weft_lane_ep lane_ep[LANES];
 		struct weft_rndv rndv;
 		struct weft_fetch fetch;
@@ -59,6 +60,7 @@ static void setup(void)
 		for (int lane = 0; lane < LANES; lane++) {
 			t.peer[i].rndv.lanes[lane].port = port;
 			t.peer[i].lanes[lane].lane_ep = &t.peer[i].lane_ep[lane];
+			t.peer[i].lanes[lane].load = t.peer[i].load[lane];
 		}
 	}
 }
