@@ -170,6 +170,45 @@ two_users() {
 	wait $job_pid && return $rc
 }
 
+# ---- captures of all ranks ------------------------------------------------------------------
+
+# captured FILE: a job of 16 ranks over UDP sockets on two rails, each rank with a capture. The
+# report of weft-dump about all of them is in FILE.
+captured() {
+	local rc=0 captures=$WEFT_CLUSTER/captures
+	mkdir -m 777 "$captures"
+	cat >"$WEFT_CLUSTER/captured.sh" <<-'END'
+		#!/bin/sh
+		export WEFT_CAPTURE="/run/cluster/captures/$SLURM_PROCID.pcapng,snaplen=1600"
+		exec "$@"
+	END
+	chmod 755 "$WEFT_CLUSTER/captured.sh"
+	timeout -k 10 "$(stretch 100 400)" "${cluster[@]}" as alice env \
+		WEFT_LANES="udp:rail1;udp:rail2" WEFT_RECORDER=off srun -N 4 -n 16 --overcommit \
+		/run/cluster/captured.sh "$ranks" coll >"$dir/captured.out" 2>&1
+	tail -n 3 "$dir/captured.out"
+	grep -q "^coll: 16 ranks, 0 errors$" "$dir/captured.out" || rc=1
+	"$build/app/weft-dump" -j "$captures"/*.pcapng >"$1" 2>/dev/null || rc=1
+	rm -rf "$captures"
+	return $rc
+}
+
+# The report has all ranks, and no fault of the network. Ranks of a node have one address: if one
+# has ended, weft-dump takes the kernel's ICMP error for one about another rank (unreachable).
+captures_of_ranks() {
+	captured "$dir/clean" || return 1
+	python3 - "$dir/clean" <<-'END'
+		import json, re, sys
+		report = json.load(open(sys.argv[1]))
+		names = {c[k] for c in report['conversations'] for k in ('from', 'to')}
+		found = {int(n) for n in re.findall(r'mpi_ranks-rank([0-9]+)-', ' '.join(names))}
+		frames = [a for a in report['anomalies'] if 'lane' in a]
+		print(names, frames, {a['class'] for a in report['anomalies']})
+		assert len(report['captures']) == 16 and found == set(range(16))
+		assert not [a for a in frames if a['class'] != 'unreachable']
+	END
+}
+
 # ---- doc/slurm.md ---------------------------------------------------------------------------
 
 # alice_runs ARGUMENT...: srun as that user, within a limit.
@@ -292,6 +331,7 @@ check "an all-to-all of 16 ranks, each byte compared" all_to_all
 check_netpipe
 check_hpcc
 check "8 ranks over UDP sockets on two rails" over_udp
+check "captures of 16 ranks show each rank, and no fault of the network" captures_of_ranks
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts
 check "a node stops for 5 s" node_stops
