@@ -209,6 +209,27 @@ captures_of_ranks() {
 	END
 }
 
+# Frames that leave rail2 of node 2 are lost: no other host or rail is named.
+captures_name_a_rail() {
+	local rc=0
+	"${cluster[@]}" on 2 nft "add table netdev weft
+		add chain netdev weft out { type filter hook egress device rail2 priority 0; }
+		add rule netdev weft out udp length > 64 numgen random mod 20 0 counter drop" ||
+		return 1
+	captured "$dir/lossy" || rc=1
+	"${cluster[@]}" on 2 nft list table netdev weft
+	"${cluster[@]}" on 2 nft delete table netdev weft
+	[ $rc = 0 ] && python3 - "$dir/lossy" <<-'END'
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		where = [(a['class'], a['where']) for a in report['anomalies']
+		         if 'lane' in a and a['class'] != 'unreachable']
+		print(where)
+		assert any(c == 'random loss' for c, w in where)
+		assert all(' udp:rail2 10.98.2.2 > ' in w for c, w in where)
+	END
+}
+
 # ---- doc/slurm.md ---------------------------------------------------------------------------
 
 # alice_runs ARGUMENT...: srun as that user, within a limit.
@@ -332,6 +353,7 @@ check_netpipe
 check_hpcc
 check "8 ranks over UDP sockets on two rails" over_udp
 check "captures of 16 ranks show each rank, and no fault of the network" captures_of_ranks
+check "captures of 16 ranks name the rail and the host that lose frames" captures_name_a_rail
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts
 check "a node stops for 5 s" node_stops
