@@ -21,7 +21,7 @@
 
 /* ---------------------------------------------------------------- slots */
 
-#define RAW_SLOTS_MIN 4u /* slots of an idle connection; they are doubled on demand */
+#define RAW_SLOTS_MIN 1u /* slots of an idle connection; they are doubled on demand */
 
 static inline void raw_ref_chain(struct rte_mbuf *m)
 {
