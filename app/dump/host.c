@@ -528,17 +528,26 @@ void trace_question(struct trace *t, const struct dump_frame *frame, const struc
  * MAC addresses in another VLAN, and two stations that answer one request.
  */
 
-/* Has host @p ip closed its newest connection with @p peer? Then it has no port any more. */
-static bool has_closed(const struct trace *t, const struct dump_address *ip,
-		       const struct dump_address *peer)
+/*
+ * Has the host that the packet was for closed its newest connection from that port? Then it has no
+ * port any more. Processes of a host share its address. A lane with several ports has used another
+ * one last: then the newest connection of the host counts.
+ */
+static bool has_closed(const struct trace *t, const struct dump_icmp *e)
 {
+	const struct trace_flow *f, *newest = NULL;
 	unsigned int i;
 
-	for (i = t->num_flows; i > 0; i--)
-		if (dump_address_same(&t->flow[i - 1].src, ip) &&
-		    dump_address_same(&t->flow[i - 1].dst, peer))
-			return t->flow[i - 1].bye;
-	return false;
+	for (i = t->num_flows; i > 0; i--) {
+		f = &t->flow[i - 1];
+		if (!dump_address_same(&f->src, &e->dst) || !dump_address_same(&f->dst, &e->src))
+			continue;
+		if (f->port == e->port)
+			return f->bye;
+		if (!newest)
+			newest = f;
+	}
+	return newest && newest->bye;
 }
 
 static bool is_same_error(const struct trace_icmp *i, const struct dump_view *v)
@@ -557,7 +566,7 @@ static void icmp(struct trace *t, const struct dump_frame *frame, const struct d
 
 	if (frame->way == DUMP_OUT)
 		return;
-	if (error->error == ICMP_ERROR_NO_PORT && has_closed(t, &error->dst, &error->src))
+	if (error->error == ICMP_ERROR_NO_PORT && has_closed(t, error))
 		return;
 	for (i = t->icmp; i < t->icmp + t->num_icmp; i++)
 		if (is_same_error(i, v))

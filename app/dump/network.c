@@ -130,6 +130,14 @@ bool network_nd(const struct rte_ipv6_hdr *ip, uint32_t len, uint32_t cap, const
 #define ICMP_HEAD 8u /* bytes in front of the quoted packet */
 #define UDP_HEAD ((uint32_t)sizeof(struct rte_udp_hdr))
 
+static uint16_t quoted_port(const void *behind_ip)
+{
+	struct rte_udp_hdr udp;
+
+	memcpy(&udp, behind_ip, sizeof(udp));
+	return rte_be_to_cpu_16(udp.dst_port);
+}
+
 /* Types and codes of RFC 792, 1122, 1191 and 1812. */
 static enum dump_icmp_error error_of(uint8_t type, uint8_t code)
 {
@@ -188,6 +196,7 @@ bool network_icmp(const struct rte_ipv4_hdr *ip, uint32_t len, uint32_t cap, str
 		.code = p[1],
 		.src = dump_address(ADDRESS_IP4, &quoted->src_addr),
 		.dst = dump_address(ADDRESS_IP4, &quoted->dst_addr),
+		.port = quoted_port(quoted + 1),
 	};
 	if (i->error == ICMP_ERROR_TOO_LONG)
 		i->mtu = (uint32_t)(p[6] << 8 | p[7]);
@@ -208,6 +217,7 @@ bool network_icmp6(const struct rte_ipv6_hdr *ip, uint32_t len, uint32_t cap, st
 		.code = p[1],
 		.src = dump_address(ADDRESS_IP6, &quoted->src_addr),
 		.dst = dump_address(ADDRESS_IP6, &quoted->dst_addr),
+		.port = quoted_port(quoted + 1),
 	};
 	if (i->error == ICMP_ERROR_TOO_LONG)
 		i->mtu = (uint32_t)p[4] << 24 | (uint32_t)p[5] << 16 | (uint32_t)p[6] << 8 | p[7];

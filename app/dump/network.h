@@ -77,6 +77,7 @@ struct dump_icmp {
 	uint8_t type, code;           /**< of ICMP, or of ICMPv6 */
 	uint32_t mtu;                 /**< of ICMP_ERROR_TOO_LONG: bytes that pass; 0 = not known */
 	struct dump_address src, dst; /**< of the packet */
+	uint16_t port;                /**< the packet's destination */
 };
 
 /*

@@ -604,6 +604,7 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 		remember_port(&f->at, frame);
 	if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA)
 		f->data_at = time;
+	f->port = v->src_port;
 	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
 	counted = frame->way == DUMP_OUT ||
 		  (!f->out.known && (frame->way == DUMP_IN || !f->in.known));

@@ -193,6 +193,7 @@ struct trace_flow {
 	uint32_t owed_frames;
 	uint64_t answered; /**< its sender has answered DATA that had come by then */
 	uint64_t data_at;  /**< when its sender sent DATA last */
+	uint16_t port;     /**< UDP port that its last frame came from; 0 = it has none */
 	bool bye;          /**< its sender has closed the connection */
 	/** when the last frame was sent that came with lost_min bytes or more, after a loss */
 	uint64_t large_came_at;

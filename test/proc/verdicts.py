@@ -537,17 +537,18 @@ def error6(kind, code, mtu=0):
     return icmp6(bytes([kind, code, 0, 0]) + struct.pack('>I', mtu) + quoted, ROUTER6, IP6_A, 64)
 
 
-def crafted(frames):
+def crafted(frames, name='x.pcapng'):
+    """What is named in a capture of these frames: direction, bytes, and their length if cut."""
     body = struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)
     out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
         '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
-    for number, (way, data) in enumerate(frames):
+    for number, (way, data, *length) in enumerate(frames):
         out += edit.block(edit.PACKET, struct.pack(
-            '<IIIII', 0, 0, 1000000 * (number + 1), len(data), len(data)) + data +
+            '<IIIII', 0, 0, 1000000 * (number + 1), len(data), *length or [len(data)]) + data +
             bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))
-    with open(path('x.pcapng'), 'wb') as f:
+    with open(path(name), 'wb') as f:
         f.write(out)
-    return json.loads(dump('-j', path('x.pcapng')))['anomalies']
+    return json.loads(dump('-j', path(name)))['anomalies']
 
 
 def other_protocols_name_faults():
@@ -570,6 +571,12 @@ def other_protocols_name_faults():
     bye = (edit.IN, cut_frame(10, IP_B, IP_A))
     assert crafted_cut([sent, bye], (edit.IN, icmp(3, 3))) == []
     assert [f['class'] for f in crafted_cut([sent, bye], (edit.IN, icmp(3, 13)))] == ['firewall']
+    # Another process of that host has another port.
+    other = [(edit.IN, cut_frame(kind, IP_B, IP_A, 9, 20001)) for kind in (8, 10)]
+    assert crafted_cut([sent, bye, other[0]], (edit.IN, icmp(3, 3))) == []
+    up = (edit.IN, cut_frame(8, IP_B, IP_A))
+    found = crafted_cut([sent, up, other[1]], (edit.IN, icmp(3, 3)))
+    assert [f['class'] for f in found] == ['unreachable'], found
 
 
 # @behaviour Y96: what neighbour discovery and ICMPv6 show of a lane with IPv6 is named: two owners
@@ -639,11 +646,11 @@ def simulated_lanes_with_ipv6_have_the_same_faults():
     assert 'two advertisements, ' in text and 'solicitations for fd00::b' in text, text
 
 
-def cut_frame(kind, source, target):
+def cut_frame(kind, source, target, conn=1, port=20000):
     """A frame of this type. It is cut, so that it needs no CRC32C."""
-    hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, 4, 42 + 64, 1, 2, 0, 0, 5, 0, 0, 0,
+    hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, 4, 42 + 64, conn, 2, 0, 0, 5, 0, 0, 0,
                         7, 8, 0xffff) + bytes(64 + 4)
-    udp = struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello
+    udp = struct.pack('>HHHH', port, 20000, 8 + len(hello), 0) + hello
     if len(source) == 16:
         return (MAC_C + MAC_A + b'\x86\xdd' + struct.pack('>IHBB', 6 << 28, len(udp), 17, 64) +
                 source + target + udp)[:120]
@@ -654,18 +661,8 @@ def cut_frame(kind, source, target):
 
 def crafted_cut(cut, error):
     """As crafted(), with frames before @error that had more bytes."""
-    body = struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)
-    out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
-        '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
-    for number, (way, data) in enumerate([*cut, error]):
-        around = 40 if data[12:14] == b'\x86\xdd' else 20
-        length = 14 + around + 8 + 42 + 64 + 4 if number < len(cut) else len(data)
-        out += edit.block(edit.PACKET, struct.pack(
-            '<IIIII', 0, 0, 1000000 * (number + 1), len(data), length) + data +
-            bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))
-    with open(path('y.pcapng'), 'wb') as f:
-        f.write(out)
-    return json.loads(dump('-j', path('y.pcapng')))['anomalies']
+    return crafted([(way, data, 14 + (40 if data[12:14] == b'\x86\xdd' else 20) + 8 + 42 + 64 + 4)
+                    for way, data in cut] + [error], 'y.pcapng')
 
 
 def packet(time, way, data):
