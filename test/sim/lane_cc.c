@@ -381,6 +381,40 @@ static void a_pause_of_the_peer_makes_no_window_smaller(struct sim_case *c)
 }
 
 /*
+ * The frames of a pause fill several bursts of the receiver's port. The second burst and later ones
+ * are read without a gap, so their echoes contain the pause. The queue is too deep for a loss.
+ */
+/* @behaviour R10 */
+static void pauses_on_a_long_path_are_no_queue(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	uint64_t before, window, least = UINT64_MAX;
+	uint32_t n = 0;
+
+	*sim_port_down(t.pb) = (struct sim_link){
+		.rate = SIM_GBIT / 5, .delay_ns = 5 * SIM_MS, .queue_bytes = 4000000};
+	for (unsigned int i = 0; i < 2500; i++) {
+		n = fill(&t, n);
+		sim_run(t.sim, 100 * SIM_US, NULL, NULL);
+	}
+	before = lane_counter(t.a, "path0.window");
+	assert_true(before > 100000);
+	for (unsigned int i = 0; i < 2000; i++) {
+		if (i % 400 == 0)
+			lane_host_pause(t.b, (8 + i / 200) * SIM_MS);
+		n = fill(&t, n);
+		sim_run(t.sim, 100 * SIM_US, NULL, NULL);
+		window = lane_counter(t.a, "path0.window");
+		least = window < least ? window : least;
+	}
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	print_message("# window: %llu, with pauses at least %llu\n", (unsigned long long)before,
+		      (unsigned long long)least);
+	assert_true(lane_exactly_once(t.b, 0, n));
+	assert_in_range(least, before / 8 * 7, UINT32_MAX);
+}
+
+/*
  * What an outage took is not given back by a moment's silence of the peer long after it, with a few
  * frames in flight, over what is a slow way by then.
  */
@@ -447,6 +481,7 @@ static void a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window
 
 static struct sim_case cases[] = {
 	SIM_CASE(a_pause_of_the_peer_makes_no_window_smaller),
+	SIM_CASE(pauses_on_a_long_path_are_no_queue),
 	SIM_CASE(an_outage_is_not_undone_by_a_later_silence),
 	SIM_CASE(a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window),
 	SIM_CASE(frames_are_ecn_capable_where_marks_are_heeded),

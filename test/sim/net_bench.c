@@ -129,6 +129,7 @@ static void usage(void)
 		"paths, trunks,\n"
 		"pause_least and pause (bounds of the times for which hosts are off their cores),\n"
 		"all_pause (yes: any host, else the receiver or the first sender),\n"
+		"rx_pause (yes: the receiver alone),\n"
 		"slow (the receiver polls once in this time), later (from one sender's begin to "
 		"the next's,\nand from that of the flow beside to that of by),\n"
 		"hole (time of a path's end), beside (cubic, bbr,\n"
@@ -253,6 +254,8 @@ static void setting(struct net_run *r, const char *name, const char *value)
 		c->bystander = !strcmp(value, "yes");
 	else if (!strcmp(name, "all_pause"))
 		c->all_pause = !strcmp(value, "yes");
+	else if (!strcmp(name, "rx_pause"))
+		c->rx_pause = !strcmp(value, "yes");
 	else if (!strcmp(name, "path"))
 		link_text(name, value, c, &c->path);
 	else if (!strcmp(name, "back"))

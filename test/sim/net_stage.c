@@ -246,6 +246,8 @@ static void pause(void *arg)
 
 	if (!s->sending)
 		return;
+	if (s->conf.rx_pause)
+		host = 1;
 	sim_node_pause(host == 1 ? s->node : s->sender[host ? host - 1 : 0].node,
 		       s->conf.pause_least_ns +
 			       sim_below(&s->rng, s->conf.pause_most_ns - s->conf.pause_least_ns));

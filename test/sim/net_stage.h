@@ -40,6 +40,7 @@ struct net_conf {
 	uint64_t pause_least_ns, pause_most_ns;
 	uint64_t later_ns;  /**< each sender begins this much later than the one before it */
 	bool all_pause;     /**< any of the hosts; otherwise the receiver or the first sender */
+	bool rx_pause;      /**< the receiver alone */
 	uint64_t slow_ns;   /**< the receiver is progressed once in this time */
 	const char *config; /**< WEFT_ variables, as struct sim_node_params has them */
 	uint64_t start_ns;  /**< reported apart; 0 = 5 ms */

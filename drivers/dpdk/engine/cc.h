@@ -62,6 +62,11 @@ struct weft_cc_ops {
 	 * while little was in flight, or the path was bad until now.
 	 */
 	void (*on_idle)(struct weft_cc *cc);
+	/**
+	 * Optional: the peer reports that it has read no frames for @p ns, until it sent the frame
+	 * that has just arrived.
+	 */
+	void (*on_peer_gap)(struct weft_cc *cc, uint32_t ns);
 };
 
 /** What the delay algorithm collects in a round, in bytes and ns. */
@@ -169,6 +174,9 @@ struct weft_cc_delay {
 	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
 	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */
 	uint8_t trips;      /**< round trips that the last round took */
+	uint8_t gap_rounds; /**< rounds left that may contain frames of the peer's last gap */
+	uint8_t gap_cuts;   /**< cuts in a row that the gap has prevented */
+	uint32_t gap;       /**< ns: the peer's longest gap of these rounds */
 	bool blind_lost;  /**< frames were lost in a round without a sample; no other came since */
 	uint8_t cut_wait; /**< rounds in which losses do not cut the window again */
 	uint32_t base;    /**< ns: least round trip of full frames; of any before the first one */

@@ -52,6 +52,8 @@
 #define CUT_WAIT 2u     /* rounds between two cuts by loss */
 /* rounds without a cut, after which a dip measures `base` again, if conf.rtt is unknown */
 #define UNCUT_ROUNDS 32u
+#define GAP_ROUNDS 2u         /* rounds from a gap of the peer on that contain its frames */
+#define GAP_CUTS 2u           /* cuts in a row that such gaps prevent */
 #define DEEP_EVERY 8u         /* of this number of cuts by delay, one drains the queue further */
 #define OLD_NS 10000000000ull /* refresh_base() takes the least round trip of this time */
 #define TRIP_MAX 1000000000u  /* ns: a longer sample is no round trip of a network */
@@ -471,6 +473,24 @@ static uint32_t least_kept(const struct weft_cc *cc)
 	return min32(cc->window, first_window(cc));
 }
 
+/*
+ * While the peer read nothing, frames waited at the peer, and in no queue. So @p queue may be the
+ * gap that the peer reports, and cuts nothing. The frames of a gap are acknowledged in two rounds.
+ * Every third cut in a row is made, so false reports do not hide a queue. Marks and losses count.
+ */
+static bool is_peers_gap(struct weft_cc *cc, uint32_t queue, uint32_t target)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (queue <= target || d->gap_rounds == 0 || queue - target > d->gap ||
+	    d->gap_cuts == GAP_CUTS) {
+		d->gap_cuts = 0;
+		return false;
+	}
+	d->gap_cuts++;
+	return true;
+}
+
 static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -487,6 +507,8 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 		return;
 	}
 	if (weft_cc_noise_spares(cc, queue, target))
+		return;
+	if (is_peers_gap(cc, queue, target))
 		return;
 	if (queue > target)
 		cc->cut = WEFT_CC_CUT_DELAY;
@@ -555,6 +577,9 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	}
 	d->queue_last = queue;
 	d->blind_lost = false;
+	d->gap_rounds -= d->gap_rounds != 0;
+	if (d->gap_rounds == 0)
+		d->gap = 0;
 	begin_round(cc, now);
 }
 
@@ -661,6 +686,16 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 		end_round(cc, a->now);
 }
 
+static void delay_peer_gap(struct weft_cc *cc, uint32_t ns)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (ns <= target_plain(cc))
+		return;
+	d->gap = max32(d->gap, ns);
+	d->gap_rounds = GAP_ROUNDS;
+}
+
 static void delay_loss(struct weft_cc *cc, uint32_t bytes, uint64_t now)
 {
 	struct weft_cc_round *r = &cc->delay.round;
@@ -731,4 +766,5 @@ const struct weft_cc_ops weft_cc_delay = {
 	.on_timeout = delay_timeout,
 	.on_spurious = delay_spurious,
 	.on_idle = delay_idle,
+	.on_peer_gap = delay_peer_gap,
 };

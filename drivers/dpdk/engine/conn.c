@@ -512,13 +512,13 @@ bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block)
 	return true;
 }
 
-void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block)
+uint32_t raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block)
 {
 	uint16_t longest = weft_get16(block->longest), total = weft_get16(block->total);
 	uint16_t sum = (uint16_t)(total - c->gap.peer_total);
 
 	if (c->gap.reported && (sum == 0 || (sum > INT16_MAX && longest + 1u < sum)))
-		return; /* a repeated block, or one that a newer block has overtaken */
+		return 0; /* a repeated block, or one that a newer block has overtaken */
 	/* The first total includes gaps from before. It has 16 bits, so a long gap may wrap it. */
 	if (!c->gap.reported || sum < longest)
 		sum = longest;
@@ -526,4 +526,5 @@ void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block)
 	c->gap.peer_total = total;
 	raw_count(c->iface, RAW_PEER_GAPS);
 	c->iface->counter[RAW_PEER_GAP_NS] += (uint64_t)sum * UNIT_NS;
+	return longest * UNIT_NS;
 }

@@ -726,6 +726,7 @@ void raw_gap_note(struct raw_iface *iface, uint64_t ns);
 void raw_gap_init(struct raw_conn *c, bool reads);
 /** Fills the block of the next ACK or BYE. @return false: that frame has no block */
 bool raw_gap_take(struct raw_conn *c, struct weft_frame_progress *block);
-void raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block);
+/** @return ns: the longest gap that is new in @p block; 0 = none */
+uint32_t raw_gap_input(struct raw_conn *c, const struct weft_frame_progress *block);
 
 #endif /* WEFT_ENGINE_CONN_H */

@@ -290,7 +290,7 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 	if (unlikely(v->ecn) && c->tx.cc)
 		raw_window_marks(c, v->ecn);
 	if (unlikely(v->flags & WEFT_FRAME_F_PROGRESS))
-		raw_gap_input(c, v->progress);
+		raw_window_peer_gap(c, raw_gap_input(c, v->progress));
 	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))
 		raw_hint_source(c, v->src_mac);
 	raw_ack_input(c, v->hdr, v->sack);

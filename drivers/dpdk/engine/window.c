@@ -241,6 +241,16 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 	}
 }
 
+void raw_window_peer_gap(struct raw_conn *c, uint32_t ns)
+{
+	struct weft_cc *cc = c->tx.cc;
+
+	if (!cc || ns == 0 || !cc->ops->on_peer_gap)
+		return;
+	for (unsigned int i = 0; i < c->path_count; i++)
+		cc[i].ops->on_peer_gap(&cc[i], ns);
+}
+
 /* @return bytes of the newest acknowledged frame, if its timestamp is the echo; or 0 */
 static uint32_t sample_size(const struct raw_iface *iface, const struct raw_tx *tx,
 			    const struct weft_frame_hdr *hdr)

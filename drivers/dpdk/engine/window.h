@@ -43,6 +43,8 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
 /** The peer reports marked frames. A false report counts for the acknowledged bytes at most. */
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
+/** The peer reports that it has read no frames for @p ns; 0 = there is no report. */
+void raw_window_peer_gap(struct raw_conn *c, uint32_t ns);
 /** A frame that counted as lost is acknowledged before it was retransmitted. */
 void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
 /**

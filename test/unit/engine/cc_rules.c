@@ -688,9 +688,57 @@ static void a_constant_delay_of_a_small_window_is_the_links(void **state)
 	assert_int_equal(base_after(&p, 1, late), RTT + late);
 }
 
+/* ---------------------------------------------------------------- gaps of the peer */
+
+/* @return the window after a round with a queue of 4 ms, at whose end the peer reported this gap */
+static uint32_t after_gap(struct path *p, uint32_t reported)
+{
+	path_open(p, RTT, WINDOW);
+	p->cc.ops->on_peer_gap(&p->cc, reported);
+	return after_round(p, 4000000, WINDOW);
+}
+
+static void a_gap_of_the_peer_is_no_queue(void **state)
+{
+	struct path p;
+
+	(void)state;
+	/* A gap that the target allows, and one that is shorter than the queue. */
+	assert_true(after_gap(&p, TARGET) < WINDOW);
+	assert_true(after_gap(&p, 3000000) < WINDOW);
+	assert_int_equal(after_gap(&p, 4000000), WINDOW);
+	/* The next round may contain frames of the gap, and a later one not. */
+	assert_int_equal(after_round(&p, 4000000, WINDOW), WINDOW);
+	assert_true(after_round(&p, 4000000, WINDOW) < WINDOW);
+	/* Losses count as without the report. */
+	path_open(&p, RTT, WINDOW);
+	lose(&p, WINDOW / 2);
+	p.cc.ops->on_peer_gap(&p.cc, 4000000);
+	assert_true(after_round(&p, 4000000, WINDOW) < WINDOW);
+}
+
+/* A false report in each acknowledgement: each third cut is made. */
+static void false_gaps_of_the_peer_hide_no_queue(void **state)
+{
+	struct path p;
+	uint32_t left;
+
+	(void)state;
+	path_open(&p, RTT, WINDOW);
+	for (unsigned int i = 0; i < 12; i++) {
+		left = p.cc.window;
+		p.cc.ops->on_peer_gap(&p.cc, SECOND);
+		after_round(&p, 3 * TARGET, WINDOW);
+		assert_true(i % 3 != 2 ? p.cc.window == left : p.cc.window < left);
+	}
+	assert_true(p.cc.window < WINDOW / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gap_of_the_peer_is_no_queue),
+		cmocka_unit_test(false_gaps_of_the_peer_hide_no_queue),
 		cmocka_unit_test(a_constant_delay_of_a_small_window_is_the_links),
 		cmocka_unit_test(a_queue_beyond_the_target_is_reduced_to_a_quarter_of_it),
 		cmocka_unit_test(a_queue_far_beyond_the_target_leaves_what_was_carried),

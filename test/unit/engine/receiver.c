@@ -390,10 +390,11 @@ static uint64_t reported(uint16_t longest, uint16_t total)
 	const struct weft_frame_progress b = {.longest = weft_put16(longest),
 					      .total = weft_put16(total)};
 	uint64_t ns = pair_counter(A, RAW_PEER_GAP_NS), gaps = pair_counter(A, RAW_PEER_GAPS);
+	uint32_t gap = raw_gap_input(c, &b);
 
-	raw_gap_input(c, &b);
 	ns = pair_counter(A, RAW_PEER_GAP_NS) - ns;
 	assert_int_equal(pair_counter(A, RAW_PEER_GAPS) - gaps, ns != 0);
+	assert_int_equal(gap, ns != 0 ? longest * 16000u : 0);
 	assert_int_equal(ns % 16000, 0);
 	return ns / 16000;
 }
