@@ -12,30 +12,18 @@ that waits for a core would have jitter of its own.
 """
 
 import argparse
-import fcntl
 import os
 import re
-import socket
 import statistics
-import struct
 import subprocess
 import sys
 import time
 
-from bench_choke import Lines, TCP, bandwidth, run, tcp_bandwidth
+from bench_choke import Lines, TCP, bandwidth, make_ends, run, tcp_bandwidth
 from bench_run import TrialError, free_port
 
-SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
 ADDRESS = '10.77.0.%d'
-
-
-def plain_frames(link):
-    """Without checksums of the device there are no merged segments either: the box gets frames as a
-    network has them."""
-    import array
-    value = array.array('I', [ETHTOOL_STXCSUM, 0])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        fcntl.ioctl(s, SIOCETHTOOL, struct.pack('16sP', link.encode(), value.buffer_info()[0]))
+NO_OFFLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'no_offloads.py')
 
 
 class Box:
@@ -55,19 +43,9 @@ class Box:
         return self
 
     def make(self):
-        for ns in self.ns.values():
-            run('ip netns add ' + ns)
-        run('ip -n %s link add ctl type veth peer name ctl netns %s' % (self.ns['a'], self.ns['b']))
-        for i, s in enumerate('ab', 1):
-            ns = self.ns[s]
-            run('ip -n %s link add w0 mtu %d type veth peer name r%s mtu %d netns %s'
-                % (ns, self.mtu, s, self.mtu, self.ns['r']))
-            run('ip -n %s addr add %s/24 dev w0' % (ns, ADDRESS % i))
-            run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, i))
-            for link in ('lo', 'w0', 'ctl'):
-                run('ip -n %s link set %s up' % (ns, link))
-            run('ip -n %s link set r%s up' % (self.ns['r'], s))
-            run('ip netns exec %s %s %s --plain w0' % (ns, sys.executable, __file__))
+        make_ends(self.ns, self.mtu, ADDRESS)
+        for ns in self.ns['a'], self.ns['b']:
+            run('ip netns exec %s %s %s w0' % (ns, sys.executable, NO_OFFLOADS))
             for name in ('rmem', 'wmem'):
                 run('ip netns exec %s sysctl -qw net.ipv4.tcp_%s=4096,1000000,30000000'
                     .replace(',', '\t') % (ns, name), check=False)
@@ -200,11 +178,7 @@ def main():
     parser.add_argument('--first', default='nice -n -5',
                         help='before the command of each end: chrt -f 40 is a host without pauses')
     parser.add_argument('--build', default='build')
-    parser.add_argument('--plain', help=argparse.SUPPRESS)
     o = parser.parse_args()
-    if o.plain:
-        plain_frames(o.plain)
-        return
     results = {name: [] for name in o.stream}
     try:
         with Box(o) as box:

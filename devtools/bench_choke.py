@@ -53,6 +53,22 @@ def run(cmd, check=True):
     return done.stdout
 
 
+def make_ends(ns, mtu, address):
+    """Namespaces a, b and r: interfaces w0 of a and b are veths to ra and rb of r. Interface ctl
+    leads from a to b."""
+    for name in ns.values():
+        run('ip netns add ' + name)
+    run('ip -n %s link add ctl type veth peer name ctl netns %s' % (ns['a'], ns['b']))
+    for i, s in enumerate('ab', 1):
+        run('ip -n %s link add w0 mtu %d type veth peer name r%s mtu %d netns %s'
+            % (ns[s], mtu, s, mtu, ns['r']))
+        run('ip -n %s link set r%s up' % (ns['r'], s))
+        run('ip -n %s addr add %s/24 dev w0' % (ns[s], address % i))
+        run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns[s], i))
+        for link in ('lo', 'w0', 'ctl'):
+            run('ip -n %s link set %s up' % (ns[s], link))
+
+
 class Choke:
     """The namespaces: a and b for the ends, r for the bridge between them."""
 
@@ -69,21 +85,12 @@ class Choke:
         return self
 
     def make(self):
-        for ns in self.ns.values():
-            run('ip netns add ' + ns)
         r = self.ns['r']
+        make_ends(self.ns, self.mtu, '10.77.0.%d')
         run('ip -n %s link add br0 type bridge' % r)
         run('ip -n %s link set br0 up' % r)
-        run('ip -n %s link add ctl type veth peer name ctl netns %s' % (self.ns['a'], self.ns['b']))
-        for i, s in enumerate('ab', 1):
-            ns = self.ns[s]
-            run('ip -n %s link add w0 mtu %d type veth peer name r%s mtu %d netns %s'
-                % (ns, self.mtu, s, self.mtu, r))
-            run('ip -n %s link set r%s master br0 up' % (r, s))
-            run('ip -n %s addr add 10.77.0.%d/24 dev w0' % (ns, i))
-            run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, i))
-            for link in ('lo', 'w0', 'ctl'):
-                run('ip -n %s link set %s up' % (ns, link))
+        for s in 'ab':
+            run('ip -n %s link set r%s master br0' % (r, s))
         run('tc -n %s qdisc add dev rb root tbf rate %s burst %d limit %d'
             % (r, RATE, BURST, QUEUE))
         time.sleep(0.3)

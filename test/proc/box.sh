@@ -16,15 +16,9 @@ command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
 wire_pid=
 packet="blocksz=4096,framesz=4096,framecnt=256"
 
-# no_offload SIDE RAIL: a device with checksums of its own leaves them to the network, and passes
-# merged datagrams; the box would carry both as they are. (ETHTOOL_STXCSUM by SIOCETHTOOL.)
+# no_offload SIDE RAIL: the box gets frames with checksums, and none that are merged.
 no_offload() {
-	ip netns exec "${ns[$1]}" python3 - "$2" <<'PYTHON'
-import array, fcntl, socket, struct, sys
-value = array.array('I', [0x17, 0])
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-    fcntl.ioctl(s, 0x8946, struct.pack('16sP', sys.argv[1].encode(), value.buffer_info()[0]))
-PYTHON
+	ip netns exec "${ns[$1]}" python3 "$(dirname "$0")/../../devtools/no_offloads.py" "$2"
 }
 
 # rail NUMBER: pair NUMBER of the box.
