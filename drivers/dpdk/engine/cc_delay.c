@@ -577,8 +577,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	}
 	d->queue_last = queue;
 	d->blind_lost = false;
-	d->gap_rounds -= d->gap_rounds != 0;
-	if (d->gap_rounds == 0)
+	if (d->gap_rounds != 0 && --d->gap_rounds == 0)
 		d->gap = 0;
 	begin_round(cc, now);
 }
