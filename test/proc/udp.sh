@@ -224,6 +224,30 @@ ports_in_range() {
 		! echo "$seen" | grep -vE ":21[0-9]{3}$"
 }
 
+# Lanes of one host have blocks of 32 ports of their own, also where the kernel has three blocks.
+own_blocks() {
+	local i pids=() seen
+	lanes="udp:rail0"
+	ip netns exec "${ns[0]}" sysctl -qw net.ipv4.ip_local_port_range="40960 41055"
+	for i in 1 2 3; do
+		start_server "$perf" || return 1
+		pids+=("$server_pid")
+		timeout 60 "${client_run[@]}" "$perf" -p "$port" -L "$lanes" -t tag_lat -s 8 \
+			-n 100000000 "$host" >"$dir/own$i.out" 2>&1 &
+		pids+=($!)
+		until_said "$dir/own$i.out" "lane udp:rail0 up" $! || break
+	done
+	seen=$(ip netns exec "${ns[0]}" ss -Huan | grep -oE "10\.99\.1\.1:[0-9]+" | sort -u)
+	kill "${pids[@]}"
+	wait "${pids[@]}"
+	server_pid=
+	ip netns exec "${ns[0]}" sysctl -qw net.ipv4.ip_local_port_range="32768 60999"
+	echo "$seen"
+	for i in 40960 40992 41024; do
+		echo "$seen" | grep -q ":$i$" || return 1
+	done
+}
+
 # Several processes of one host share its interface and address.
 three_pairs() {
 	local rc=0 i pids=() servers=() ports=()
@@ -386,6 +410,7 @@ check "a process that stops for 3 s is not lost" stopped
 check "a process sleeps and is woken" sleeps
 check "captures of both ends" captured
 check "ports of a range" ports_in_range
+check "lanes of one host share no block of ports" own_blocks
 slow check "three pairs of processes over one interface" three_pairs
 check "two processes of one host, over its interface" one_host udp:rail0
 check "two processes of one host, over loopback" one_host udp:lo

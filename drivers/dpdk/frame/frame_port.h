@@ -226,6 +226,8 @@ struct weft_frame_port_ops {
 	void (*farewell)(struct weft_frame_port *port, uint16_t *slot, const uint8_t *frame,
 			 uint32_t len);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
+	/** @return frames so far for which the receive buffer had no room. NULL = not known */
+	uint64_t (*missed)(struct weft_frame_port *port);
 	void (*close)(struct weft_frame_port *port);
 };
 

@@ -6,8 +6,8 @@
  * The engine above is that of raw lanes. Its frames have Ethernet, IPv4 and UDP headers. This port
  * removes the headers of a frame before a socket sends it, and adds headers to a received datagram.
  *
- *	udp/udp.c        interfaces of this host; routes; opening, closing, events, counters;
- *	                 sockets: one to listen, one for each source port of paths
+ *	udp/udp.c        interfaces of this host; routes; opening, closing, events, counters
+ *	udp/udp_sock.c   sockets: one to listen, one for each source port of paths
  *	udp/udp_io.c     sends frames as datagrams, makes frames of received datagrams
  *	udp/udp_io.h     the headers in front of a received frame; replies to ARP requests
  *

@@ -343,12 +343,6 @@ static void prepare_msg(struct weft_udp *u, struct recv_call *c, uint32_t k)
 	};
 }
 
-static void missed(struct weft_udp *u, struct weft_udp_sock *s, uint32_t now)
-{
-	u->stats.rx_missed += now - s->missed; /* the kernel counts modulo 2^32 */
-	s->missed = now;
-}
-
 static void read_control(struct weft_udp *u, struct weft_udp_sock *s, struct msghdr *h,
 			 struct datagram *d)
 {
@@ -367,7 +361,7 @@ static void read_control(struct weft_udp *u, struct weft_udp_sock *s, struct msg
 				d->seg = (uint32_t)seg;
 		} else if (m->cmsg_level == SOL_SOCKET && m->cmsg_type == SO_RXQ_OVFL) {
 			memcpy(&number, CMSG_DATA(m), sizeof(number));
-			missed(u, s, number);
+			weft_udp_sock_missed(u, s, number);
 		}
 	}
 }

@@ -198,4 +198,17 @@ static inline uint32_t weft_udp_icmp(const struct weft_udp_error *e, uint32_t le
 	return size;
 }
 
+/**
+ * Count the datagrams that the socket has dropped because it was full.
+ * @param now  their number as the kernel counts, modulo 2^32. A datagram that waits in the socket
+ *   has an older one
+ */
+static inline void weft_udp_sock_missed(struct weft_udp *u, struct weft_udp_sock *s, uint32_t now)
+{
+	if ((int32_t)(now - s->missed) <= 0)
+		return;
+	u->stats.rx_missed += now - s->missed;
+	s->missed = now;
+}
+
 #endif /* WEFT_UDP_IO_H */
