@@ -409,7 +409,8 @@ static void statistics(struct dump_file *file, const struct block *b)
 		/* Counters of its device come in blocks of their own. */
 		if (code == OPT_COMMENT && dump_devices_read(&file->devices, data, len, when))
 			return;
-		if (code == OPT_COMMENT && history_read(&file->history, (uint16_t)iface, data, len))
+		if (code == OPT_COMMENT &&
+		    history_read(&file->history, (uint16_t)iface, data, len, when))
 			return;
 		if (code == OPT_COMMENT &&
 		    state_read(&file->states, (uint16_t)iface, data, len, when))

@@ -62,12 +62,33 @@ static bool read_counts(struct history_slot *slot, const char *word)
 	return true;
 }
 
-bool history_read(struct history *h, uint16_t iface, const void *text, size_t len)
+#define MISSED "missed "
+
+static void read_missed(struct history *h, uint16_t iface, const char *text, size_t len,
+			uint64_t time)
+{
+	char copy[24], colon[2];
+	uint64_t count;
+
+	snprintf(copy, sizeof(copy), "%.*s", (int)(len < sizeof(copy) ? len : sizeof(copy)), text);
+	if (sscanf(copy, MISSED "%10" SCNu64 "%1[:]", &count, colon) != 2 || count > UINT32_MAX)
+		return;
+	if (!h->missed)
+		h->missed = calloc(HISTORY_MISSED, sizeof(*h->missed));
+	if (h->missed && h->num_missed < HISTORY_MISSED)
+		h->missed[h->num_missed++] = (struct history_missed){time, count, iface};
+}
+
+bool history_read(struct history *h, uint16_t iface, const void *text, size_t len, uint64_t time)
 {
 	char *copy, *word, *rest;
 	struct history_series *s;
 	const char *list;
 
+	if (len > strlen(MISSED) && memcmp(text, MISSED, strlen(MISSED)) == 0) {
+		read_missed(h, iface, text, len, time);
+		return true;
+	}
 	if (len <= strlen(HEAD) || memcmp(text, HEAD, strlen(HEAD)) != 0)
 		return false;
 	if (!h->series)
@@ -90,5 +111,6 @@ bool history_read(struct history *h, uint16_t iface, const void *text, size_t le
 void history_free(struct history *h)
 {
 	free(h->series);
+	free(h->missed);
 	*h = (struct history){0};
 }

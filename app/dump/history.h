@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/history.h
- * The last minute of lanes, in files of the flight recorder: doc/capture.md. The frames of such a
- * file may begin behind a fault, which these values show.
+ * What comments of statistics have (doc/capture.md): of a flight recorder's file the last minute of
+ * its lanes, as its frames may begin behind a fault; of a capture the times of full receive buffers.
  */
 #ifndef DUMP_HISTORY_H
 #define DUMP_HISTORY_H
@@ -45,16 +45,26 @@ struct history_series {
 	struct history_slot slot[HISTORY_SLOTS];
 };
 
+#define HISTORY_MISSED 8192u /**< records of full receive buffers of a file, at most */
+
+/** Frames for which the receive buffer of an interface had no room since the last such record. */
+struct history_missed {
+	uint64_t time, count; /**< file's clock; frames, UINT32_MAX at most */
+	uint16_t iface;
+};
+
 struct history {
-	unsigned int num;
+	unsigned int num, num_missed;
 	struct history_series *series; /**< NULL = none, or no memory */
+	struct history_missed *missed; /**< of captures; NULL = none, or no memory */
 };
 
 /**
- * Read a comment of statistics. Series and slots beyond their limits are left out.
+ * Read a comment of statistics. What is beyond a limit is left out.
+ * @param time  of the statistics, file's clock
  * @return false: the text has no history
  */
-bool history_read(struct history *h, uint16_t iface, const void *text, size_t len);
+bool history_read(struct history *h, uint16_t iface, const void *text, size_t len, uint64_t time);
 void history_free(struct history *h);
 
 #endif /* DUMP_HISTORY_H */

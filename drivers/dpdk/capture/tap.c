@@ -331,24 +331,42 @@ static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time
 	return t;
 }
 
-/* A path's state is no frame: it is not counted, and without room it is left out. */
-void weft_tap_path(struct weft_tap *tap, const struct weft_tap_path *path)
+/* A state is no frame: it is not counted. @return false: there is no room */
+static bool put_state(const struct weft_tap *tap, uint32_t kind, const void *state, uint32_t size)
 {
 	struct weft_capture_ring *r = tap->in_use->ring;
 	struct weft_capture_mark before = r->now;
-	struct weft_capture_record *rec = ring_put(r, sizeof(*path));
+	struct weft_capture_record *rec = ring_put(r, size);
 
 	before.head = r->now.head;
 	r->now = before;
 	if (!rec)
-		return;
-	rec->caplen = rec->len = sizeof(*path);
-	rec->direction = WEFT_CAPTURE_PATH;
+		return false;
+	rec->caplen = rec->len = size;
+	rec->direction = kind;
 	rec->time_ns = tap->offered_at + tap->in_use->offset;
 	rec->within = rec->dropped = 0;
-	memcpy(rec->data, path, sizeof(*path));
+	memcpy(rec->data, state, size);
 	ring_offered(r, NULL);
 	ring_commit(r, 1);
+	return true;
+}
+
+void weft_tap_path(struct weft_tap *tap, const struct weft_tap_path *path)
+{
+	put_state(tap, WEFT_CAPTURE_PATH, path, sizeof(*path));
+}
+
+void weft_tap_missed(struct weft_tap *tap, uint64_t total)
+{
+	uint64_t more = total - tap->missed;
+
+	if (tap->missed_in != tap->in_use) { /* what was lost before the capture is not in it */
+		tap->missed_in = tap->in_use;
+		tap->missed = total;
+	} else if (more && put_state(tap, WEFT_CAPTURE_MISSED, &more, sizeof(more))) {
+		tap->missed = total;
+	}
 }
 
 /* Record states of paths, every PATHS_NS. */
@@ -372,6 +390,16 @@ static void target_leave(struct weft_tap *tap, unsigned int n)
 	tap->in_use = NULL;
 	/* Release: after the last use of ring and filter. */
 	atomic_store_explicit(&tap->busy, false, memory_order_release);
+}
+
+void weft_tap_end(struct weft_tap *tap)
+{
+	uint64_t time;
+
+	if (!tap || !target_enter(tap, &time))
+		return;
+	tap->paths_at = 0;
+	target_leave(tap, 0);
 }
 
 void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,

@@ -97,6 +97,8 @@ struct weft_tap {
 	const void *paths_arg;
 	uint64_t paths_at;       /**< when `paths` was called last */
 	unsigned int paths_next; /**< from where it is called next */
+	uint64_t missed; /**< the port's count at the last weft_tap_missed() of the capture */
+	const struct weft_tap_target *missed_in; /**< that capture's target; only compared */
 	/** of an IPv6 lane over sockets: frames get the headers of the network; else NULL */
 	const struct weft_hosts *hosts;
 };
@@ -109,6 +111,13 @@ void weft_tap_copy_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts, u
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
 /** Record the state of a path. To be called by weft_tap.paths. */
 void weft_tap_path(struct weft_tap *tap, const struct weft_tap_path *path);
+/**
+ * Record the growth of the number of frames for which the port's receive buffer had no room. To be
+ * called by weft_tap.paths.
+ */
+void weft_tap_missed(struct weft_tap *tap, uint64_t total);
+/** The lane takes no more frames: record the last states. Its port is still open. */
+void weft_tap_end(struct weft_tap *tap);
 /** As weft_recorder_damaged(). @param m  as the port gave it */
 void weft_tap_damaged(struct weft_tap *tap, const struct rte_mbuf *m, uint64_t call);
 /** As weft_recorder_put(), for frames that get the headers of the network. */
@@ -202,12 +211,15 @@ static inline void weft_tap_error(const struct weft_tap *tap, const char *reason
 #define WEFT_CAPTURE_BURST 64u
 /** In the place of a direction: the record's data are a struct weft_tap_path. */
 #define WEFT_CAPTURE_PATH 0u
+/** In the place of a direction: the record's data are a uint64_t, of weft_tap_missed(). */
+#define WEFT_CAPTURE_MISSED 3u
 
 struct weft_capture_record {
 	/** bytes with data and padding; 0 = the next record is at the beginning of the ring */
 	uint32_t size;
 	uint32_t caplen, len;
-	uint32_t direction; /**< enum weft_pcapng_direction, or WEFT_CAPTURE_PATH */
+	/** enum weft_pcapng_direction, WEFT_CAPTURE_PATH or WEFT_CAPTURE_MISSED */
+	uint32_t direction;
 	uint64_t time_ns;
 	/**
 	 * ns of uncertainty: a sent frame left at most `within` after time_ns. The poll that found

@@ -281,14 +281,23 @@ static void remove_source(struct weft_capture *c, unsigned int i)
 	c->source[i] = c->source[--c->num_sources];
 }
 
+static void write_missed(struct weft_capture *c, const struct weft_capture_source *s,
+			 const struct weft_capture_record *r)
+{
+	char text[96];
+	uint64_t n;
+
+	memcpy(&n, r->data, sizeof(n));
+	snprintf(text, sizeof(text), "missed %" PRIu64 ": the receive buffer was full", n);
+	weft_pcapng_note(&c->out, s->interface, r->time_ns, text);
+}
+
 static void write_path(struct weft_capture *c, const struct weft_capture_source *s,
 		       const struct weft_capture_record *r)
 {
 	struct weft_tap_path p;
 	char text[256];
 
-	if (c->why[0])
-		return;
 	memcpy(&p, r->data, sizeof(p));
 	snprintf(text, sizeof(text),
 		 "path %u of %08x %08x: window %u in_flight %u rtt %u least %u base %u noise %u "
@@ -313,8 +322,9 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 		.comment = comment,
 	};
 
-	if (r->direction == WEFT_CAPTURE_PATH) {
-		write_path(c, s, r);
+	if (r->direction == WEFT_CAPTURE_PATH || r->direction == WEFT_CAPTURE_MISSED) {
+		if (!c->why[0])
+			(r->direction == WEFT_CAPTURE_PATH ? write_path : write_missed)(c, s, r);
 		return;
 	}
 	s->all++;

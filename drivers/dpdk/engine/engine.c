@@ -326,6 +326,7 @@ static void raw_close(struct weft_lane_iface *base)
 	}
 	raw_txq_drop(iface);
 	raw_sealed_spare_free(iface);
+	weft_tap_end(iface->tap);
 	iface->port->ops->close(iface->port);
 	weft_tap_close(iface->tap);
 	raw_zc_destroy(iface);

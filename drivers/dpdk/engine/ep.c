@@ -247,6 +247,8 @@ unsigned int raw_paths_record(const void *arg, struct weft_tap *tap, unsigned in
 	const struct raw_conn *c;
 	unsigned int n = 0;
 
+	if (iface->port->ops->missed)
+		weft_tap_missed(tap, iface->port->ops->missed(iface->port));
 	TAILQ_FOREACH(c, &iface->conns, link)
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++, n++) {
 			if (n >= from + WEFT_TAP_PATHS)

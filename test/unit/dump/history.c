@@ -27,7 +27,29 @@
 
 static bool reads(struct history *h, const char *text)
 {
-	return history_read(h, 1, text, strlen(text));
+	return history_read(h, 1, text, strlen(text), BEGIN);
+}
+
+static void missed_frames_are_read(void **state)
+{
+	struct history h = {0};
+
+	(void)state;
+	assert_true(reads(&h, "missed 12: the receive buffer was full"));
+	assert_true(reads(&h, "missed 4294967295: more"));
+	assert_true(reads(&h, "missed 4294967296: too many"));
+	assert_true(reads(&h, "missed -1: none"));
+	assert_true(reads(&h, "missed 12"));
+	assert_true(reads(&h, "missed :"));
+	assert_int_equal(h.num_missed, 2);
+	assert_int_equal(h.missed[0].count, 12);
+	assert_int_equal(h.missed[0].iface, 1);
+	assert_int_equal(h.missed[0].time, BEGIN);
+	assert_int_equal(h.missed[1].count, UINT32_MAX);
+	for (unsigned int i = 0; i < 2 * HISTORY_MISSED; i++)
+		assert_true(reads(&h, "missed 1: the receive buffer was full"));
+	assert_int_equal(h.num_missed, HISTORY_MISSED);
+	history_free(&h);
 }
 
 static void slots_of_a_line_are_read(void **state)
@@ -154,7 +176,7 @@ static void add(const struct trace *t, unsigned int flow, int more, int busy, bo
 		n += (size_t)snprintf(text + n, sizeof(text) - n, " %d*3",
 				      (int)(i * 7919 % 10) * (busy / 10) +
 					      (i >= CHANGE ? more : 0));
-	assert_true(history_read(&file->history, f->in.iface, text, n));
+	assert_true(history_read(&file->history, f->in.iface, text, n, 0));
 }
 
 /* Delays of 1 to 4 ms more behind the change, in @p slow of ten slots; else they are 0. */
@@ -172,7 +194,7 @@ static void add_jitter(const struct trace *t, unsigned int flow, unsigned int sl
 		n += (size_t)snprintf(
 			text + n, sizeof(text) - n, " %d*3",
 			i >= CHANGE && i % 10 < slow ? 1000000 + (int)(i * 7919 % 10) * 333333 : 0);
-	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n));
+	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n, 0));
 }
 
 /* Slots of a flow, in ns, whose delays are @p more late behind the change. */
@@ -189,7 +211,7 @@ static void add_slots(const struct trace *t, unsigned int flow, const int *slot,
 	for (i = 0; i < SLOTS; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, " %d*3",
 				      slot[i] + (i >= CHANGE ? more : 0));
-	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n));
+	assert_true(history_read(&t->survey->file[f->in.file].history, f->in.iface, text, n, 0));
 }
 
 static struct trace_delay found;
@@ -389,7 +411,7 @@ static void add_counts(const struct trace *t, uint8_t file, unsigned int again, 
 		n += (size_t)snprintf(text + n, sizeof(text) - n, " 20/20/%u/%u/%u/%u/%u",
 				      i < CHANGE ? 0 : again, i < CHANGE ? 0 : twice,
 				      i < CHANGE ? 0 : damaged, i == lowered, conns);
-	assert_true(history_read(&t->survey->file[file].history, 0, text, n));
+	assert_true(history_read(&t->survey->file[file].history, 0, text, n, 0));
 }
 
 static struct past_loss loss;
@@ -542,7 +564,7 @@ static unsigned int host(unsigned int late, unsigned int stopped, unsigned int s
 						   " %u/%u/0/0/0/0/2/%u/%u", frames, frames,
 						   late + (i == CHANGE ? stopped : 0),
 						   i == CHANGE ? stopped : 0));
-	assert_true(history_read(&file[0].history, 0, text, len));
+	assert_true(history_read(&file[0].history, 0, text, len, 0));
 	n = trace_anomalies(t, a);
 	trace_verdicts(a, n);
 	named = a[0];
@@ -582,6 +604,7 @@ static void a_stop_is_found_in_the_history(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(missed_frames_are_read),
 		cmocka_unit_test(slots_of_a_line_are_read),
 		cmocka_unit_test(other_texts_are_left_out),
 		cmocka_unit_test(a_longer_path_is_found_in_the_history),
