@@ -607,17 +607,30 @@ static bool stands(const struct trace *t, const struct trace_flow *f, struct tra
 
 /* ---- either -------------------------------------------------------------------------------- */
 
+#define BACKLOG 0.5 /* share of the time without polls from which on sockets may have a backlog */
+
+/*
+ * A thread that has little of a core reads one message of a socket, and loses its core. The other
+ * datagrams then wait, while those of another lane's socket do not: that is not the path.
+ */
+static bool may_wait_in_socket(const struct trace *t, const struct trace_flow *f)
+{
+	return trace_poll_of(t, &f->in)->sockets && trace_host_pauses(t, f->in.file) >= BACKLOG;
+}
+
 bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
 {
+	bool waits = may_wait_in_socket(t, f);
 	unsigned int at;
 
-	if (rises(t, f, d) || has_floor(t, f, d) || stands(t, f, d)) {
+	if (!waits && (rises(t, f, d) || has_floor(t, f, d) || stands(t, f, d))) {
 		d->of_path = true;
 		return true;
 	}
 	d->of_path =
-		is_proved(t, f, OTHER_LANES, PROVED_SLOTS, d) ||
-		(trace_is_recorder(t, f->in.file) && is_proved(t, f, OTHER_WAY, PROVED_BACK, d));
+		!waits &&
+		(is_proved(t, f, OTHER_LANES, PROVED_SLOTS, d) ||
+		 (trace_is_recorder(t, f->in.file) && is_proved(t, f, OTHER_WAY, PROVED_BACK, d)));
 	at = grows(f, 0.9, d);
 	/* Senders whose window follows the delay use the lane less: it may have few slow frames. */
 	if (!at)

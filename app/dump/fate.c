@@ -31,6 +31,7 @@ struct pending {
 	uint64_t within;  /* the frame left at most this after `out`, ns */
 	uint32_t flow, len, crc, next, order, bucket;
 	struct trace_port at;    /* interface at which it came first */
+	uint16_t port;           /* UDP port of the receiver */
 	uint8_t path, outs, ins; /* outs, ins: times seen; equal probes are one entry */
 	bool repeated;           /* DATA came twice at `at`: the network has duplicated it */
 	bool data, bye, changed, whole, late, far;
@@ -313,6 +314,8 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 {
 	if (e->acked) {
 		first_of(&f->first_unseen_in, &f->unseen_in, e->out);
+	} else if (trace_buffer_full(t, &f->in, e->out)) {
+		first_of(&f->first_full, &f->full, e->out);
 	} else if (overflowed(t, f, e->out)) {
 		f->overflowed++;
 	} else {
@@ -349,7 +352,7 @@ static bool can_be_missed(const struct trace *t, const struct trace_flow *f,
 
 	return trace_covers(t, &f->in, e->out, due) &&
 	       trace_runs(t, f->in.file, e->out + late + END_NS) &&
-	       trace_was_polled(t, &f->in, e->out, due);
+	       trace_was_polled(t, &f->in, e->port, e->out, due);
 }
 
 /* Has the network duplicated the frame, by its receiver's capture alone, or by both captures? */
@@ -358,6 +361,14 @@ static bool is_duplicated(const struct trace *t, const struct trace_flow *f,
 {
 	return e->repeated ||
 	       (e->out && e->ins > e->outs && trace_covers(t, &f->out, e->out, e->out));
+}
+
+/* Has the frame's receiver closed the connection before the frame was due? */
+static bool has_closed(const struct trace *t, const struct trace_flow *f, const struct pending *e)
+{
+	const struct trace_flow *g = trace_other(t, f);
+
+	return g && g->bye && g->out.known && e->out + arrival(f) > g->bye_at;
 }
 
 static void judge(struct trace *t, const struct pending *e)
@@ -384,7 +395,7 @@ static void judge(struct trace *t, const struct pending *e)
 	if (!f->in.known)
 		return; /* there is no capture of the receiver */
 	/* An end that has closed takes nothing more from its port, and its process may end. */
-	if (e->ins < e->outs && e->bye)
+	if (e->ins < e->outs && (e->bye || has_closed(t, f, e)))
 		return;
 	if (e->ins < e->outs && !can_be_missed(t, f, e))
 		return;
@@ -487,6 +498,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		e->whole = !v->cut;
 		e->order = weft_get32(v->hdr->order);
 		e->path = v->hdr->path;
+		e->port = v->dst_port;
 		e->data = v->hdr->type == WEFT_FRAME_DATA || v->hdr->type == WEFT_FRAME_PART;
 		e->bye = v->hdr->type == WEFT_FRAME_BYE || v->hdr->type == WEFT_FRAME_BYE_ACK;
 	} else if (e->data && e->whole && !v->cut && e->crc != crc) {
@@ -513,6 +525,8 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		path->known_in = time;
 	if (e->out > poll_of(t, f)->sent)
 		poll_of(t, f)->sent = e->out;
+	if (frame->sockets)
+		trace_socket_read(t, &e->at, e->port, e->out);
 	look_at_order(f, e);
 }
 

@@ -50,6 +50,9 @@ static const struct {
 	[FAULT_SLOW_RECEIVER] = {"slow receiver",
 				 "give the process there a core of its own, or call "
 				 "weft_worker_progress() more often"},
+	[FAULT_FULL_BUFFER] = {"full receive buffer",
+			       "give the process there a core of its own, and its lanes larger "
+			       "buffers: net.core.rmem_max for sockets, rx_desc= for NICs"},
 	[FAULT_PEER_GONE] = {"peer gone", "look for the end of the process there: log, core dump"},
 	[FAULT_PEER_SILENT] = {"peer silent",
 			       "look there: is the process running, is the host up? capture there"},
@@ -217,6 +220,32 @@ static void host_fault(const struct trace *t, uint8_t file, struct fault_list *l
 	a->observation = !several;
 	if (past.slots)
 		a->time = past.since;
+}
+
+/* Losses of the host itself, by the counts in its capture. */
+static void full_buffer(const struct trace *t, uint8_t file, struct fault_list *l)
+{
+	uint64_t lost = 0, all = 0, first = UINT64_MAX;
+	const struct trace_flow *f;
+	struct trace_anomaly *a;
+
+	for (f = t->flow; f < t->flow + t->num_flows; f++) {
+		if (!f->in.known || f->in.file != file)
+			continue;
+		all += f->judged;
+		lost += f->full;
+		if (f->full && f->first_full < first)
+			first = f->first_full;
+	}
+	if (!lost)
+		return;
+	a = fault_add(l, FAULT_FULL_BUFFER, TRACE_NONE, file, first,
+		      "%" PRIu64 " of %" PRIu64
+		      " frames to it came to its own port, which had no room for them",
+		      lost, all);
+	a->share = fault_share(lost, all);
+	a->weight = 0.6 + a->share;
+	a->observation = lost < FAULT_SEVERAL || a->share < FAULT_FRAME_SHARE;
 }
 
 /*
@@ -463,6 +492,7 @@ void fault_hosts(const struct trace *t, struct fault_list *l)
 	other_protocols(t, l);
 	for (i = 0; i < t->num_files; i++) {
 		host_fault(t, (uint8_t)i, l);
+		full_buffer(t, (uint8_t)i, l);
 		gone(t, (uint8_t)i, l);
 		capture_gaps(t, (uint8_t)i, l);
 	}

@@ -21,6 +21,43 @@ static uint64_t begin_of(const struct survey_file *f, const struct survey_port *
 	return f->comment[0] ? p->second : p->first;
 }
 
+static int full_of(struct trace_span *span, const struct history *h, const struct trace_clock *c)
+{
+	const struct history_missed *m;
+	uint64_t time, last = 0;
+
+	span->full = calloc(h->num_missed + 1, sizeof(*span->full));
+	if (!span->full)
+		return -ENOMEM;
+	for (m = h->missed; m && m < h->missed + h->num_missed; m++) {
+		time = trace_time(c, m->time);
+		last = time > last ? time : last; /* of a writer the times grow */
+		span->full[span->num_full++] = (struct trace_full){last, m->count, m->iface};
+	}
+	return 0;
+}
+
+bool trace_buffer_full(struct trace *t, const struct trace_port *port, uint64_t sent)
+{
+	struct trace_span *s = t->span ? &t->span[port->file] : NULL;
+	unsigned int from = 0, to = s ? s->num_full : 0, mid;
+
+	while (from < to) {
+		mid = (from + to) / 2;
+		if (s->full[mid].time < sent)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	for (; s && from < s->num_full && s->full[from].time < sent + TRACE_FULL_NS; from++) {
+		if (s->full[from].iface != port->iface || s->full[from].left == 0)
+			continue;
+		s->full[from].left--;
+		return true;
+	}
+	return false;
+}
+
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock)
 {
 	const struct survey_file *f;
@@ -55,6 +92,8 @@ int trace_spans(struct trace *t, const struct survey *s, const struct trace_cloc
 						       trace_time(&clock[i], f->hole[n].to),
 						       f->hole[n].iface};
 		span->num_missing = f->num_holes;
+		if (full_of(span, &f->history, &clock[i]))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -63,8 +102,10 @@ void trace_spans_free(struct trace *t)
 {
 	unsigned int i;
 
-	for (i = 0; t->span && i < t->num_files; i++)
+	for (i = 0; t->span && i < t->num_files; i++) {
 		free(t->span[i].missing);
+		free(t->span[i].full);
+	}
 	free(t->span);
 	t->span = NULL;
 }
@@ -329,6 +370,21 @@ struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port 
 	return poll_of(t, port->file, port->iface);
 }
 
+static struct trace_poll *socket_of(const struct trace *t, uint8_t file, uint16_t iface,
+				    uint16_t udp_port)
+{
+	return poll_of(t, file, iface) + 1 + udp_port % (TRACE_POLLS - 1);
+}
+
+void trace_socket_read(struct trace *t, const struct trace_port *port, uint16_t udp_port,
+		       uint64_t sent)
+{
+	struct trace_poll *p = socket_of(t, port->file, port->iface, udp_port);
+
+	if (sent > p->sent)
+		p->sent = sent;
+}
+
 static uint64_t polled_others(const struct trace *t, const struct dump_frame *frame, uint64_t empty)
 {
 	const struct trace_poll *o;
@@ -410,13 +466,17 @@ static uint64_t ended_call(const struct trace *t, const struct trace_port *port)
 /* frames of one burst overtake each other by less than this; frames of a socket wait for less */
 #define QUEUED_NS 100000000u
 
-bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
-		      uint64_t due)
+bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint16_t udp_port,
+		      uint64_t sent, uint64_t due)
 {
-	const struct trace_poll *p = poll_of(t, port->file, port->iface);
+	const struct trace_poll *p = poll_of(t, port->file, port->iface),
+				*s = socket_of(t, port->file, port->iface, udp_port);
 	uint64_t call;
 	bool full;
 
+	/* A socket delivers in order: it was read when the frame was due, and not up to it. */
+	if (s->sent && s->sent <= sent && s->newest > due)
+		return false;
 	if (!trace_is_recorder(t, port->file) || !p->call)
 		return true;
 	call = ended_call(t, port);
@@ -437,7 +497,7 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 	struct trace_poll *port = poll_of(t, frame->file, frame->iface), *p = port;
 
 	if (frame->sockets)
-		p += 1 + v->dst_port % (TRACE_POLLS - 1);
+		p = socket_of(t, frame->file, frame->iface, v->dst_port);
 	if (time > p->newest + APART_NS) {
 		p->drained = p->frames < (frame->sockets ? DATAGRAMS : BURST);
 		if (p->drained)
@@ -448,6 +508,7 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 	}
 	polled(port, frame, time);
 	p->worker = frame->sockets ? 0 : frame->worker;
+	port->sockets = frame->sockets;
 	p->newest = time;
 	p->found = port->polled;
 	p->frames++;
@@ -528,12 +589,20 @@ void trace_question(struct trace *t, const struct dump_frame *frame, const struc
  * MAC addresses in another VLAN, and two stations that answer one request.
  */
 
+/* Has the process of the flow's sender closed its capture by then, and so its lanes? */
+static bool has_ended(const struct trace *t, const struct trace_flow *f, uint64_t time)
+{
+	return t->span && f->out.known && time > t->span[f->out.file].end &&
+	       !t->survey->file[f->out.file].broken_off;
+}
+
 /*
- * Has the host that the packet was for closed its newest connection from that port? Then it has no
- * port any more. Processes of a host share its address. A lane with several ports has used another
- * one last: then the newest connection of the host counts.
+ * Has the host that the packet was for closed its newest connection from that port, or its lanes?
+ * Then it has no port any more. Processes of a host share its address. A lane with several ports,
+ * which are neighbours, has used another one last: then the newest connection from the nearest
+ * port counts.
  */
-static bool has_closed(const struct trace *t, const struct dump_icmp *e)
+static bool has_closed(const struct trace *t, const struct dump_icmp *e, uint64_t time)
 {
 	const struct trace_flow *f, *newest = NULL;
 	unsigned int i;
@@ -543,11 +612,11 @@ static bool has_closed(const struct trace *t, const struct dump_icmp *e)
 		if (!dump_address_same(&f->src, &e->dst) || !dump_address_same(&f->dst, &e->src))
 			continue;
 		if (f->port == e->port)
-			return f->bye;
-		if (!newest)
+			return f->bye || has_ended(t, f, time);
+		if (!newest || (f->port ^ e->port) < (newest->port ^ e->port))
 			newest = f;
 	}
-	return newest && newest->bye;
+	return newest && (newest->bye || has_ended(t, newest, time));
 }
 
 static bool is_same_error(const struct trace_icmp *i, const struct dump_view *v)
@@ -566,7 +635,7 @@ static void icmp(struct trace *t, const struct dump_frame *frame, const struct d
 
 	if (frame->way == DUMP_OUT)
 		return;
-	if (error->error == ICMP_ERROR_NO_PORT && has_closed(t, error))
+	if (error->error == ICMP_ERROR_NO_PORT && has_closed(t, error, time))
 		return;
 	for (i = t->icmp; i < t->icmp + t->num_icmp; i++)
 		if (is_same_error(i, v))

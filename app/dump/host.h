@@ -38,12 +38,15 @@ uint64_t trace_polled(struct trace *t, const struct dump_frame *frame, const str
 		      uint64_t time);
 
 /**
- * Would a flight recorder's file have a frame that was sent at @p sent and was at the port at
- * @p due? Frames wait in a port until it is polled, and later polls may be behind the file's end.
- * @return true also for other captures: trace_covers() is enough for them
+ * Would the capture have a frame that was sent at @p sent and was at the port at @p due? Frames
+ * wait in a port or a socket until it is polled, and later polls may be behind the capture's end.
  */
-bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint64_t sent,
-		      uint64_t due);
+bool trace_was_polled(const struct trace *t, const struct trace_port *port, uint16_t udp_port,
+		      uint64_t sent, uint64_t due);
+
+/** A frame that was sent at @p sent came to the socket with this port. */
+void trace_socket_read(struct trace *t, const struct trace_port *port, uint16_t udp_port,
+		       uint64_t sent);
 
 /** The polls of an interface. */
 struct trace_poll *trace_poll_of(const struct trace *t, const struct trace_port *port);
@@ -86,5 +89,11 @@ bool trace_runs(const struct trace *t, uint8_t file, uint64_t time);
 
 /** Did the port's capture run then, and report no lost records? */
 bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to);
+
+/**
+ * Did the port's receive buffer drop a frame that was sent at @p sent and did not come? Its capture
+ * counts the frames for which there was no room: each call that returns true takes one.
+ */
+bool trace_buffer_full(struct trace *t, const struct trace_port *port, uint64_t sent);
 
 #endif /* DUMP_HOST_H */

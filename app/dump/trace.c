@@ -605,7 +605,10 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA)
 		f->data_at = time;
 	f->port = v->src_port;
-	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
+	if (!f->bye && v->hdr->type == WEFT_FRAME_BYE) {
+		f->bye = true;
+		f->bye_at = time;
+	}
 	counted = frame->way == DUMP_OUT ||
 		  (!f->out.known && (frame->way == DUMP_IN || !f->in.known));
 	if (counted)

@@ -185,6 +185,8 @@ struct trace_flow {
 	uint64_t first_lost, first_twice, first_late, first_changed;
 	/** frames not in `lost`, which the full ring of a silent receiver may have dropped */
 	uint64_t overflowed;
+	uint64_t full,
+		first_full; /**< the same where the receiver's capture reports a full buffer */
 	/** frames that came, and that a capture lacks: that of the receiver, of the sender */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
 	/** runs of lost frames that are holes (dump/fate.c): their number, frames, and ns */
@@ -195,6 +197,7 @@ struct trace_flow {
 	uint64_t data_at;  /**< when its sender sent DATA last */
 	uint16_t port;     /**< UDP port that its last frame came from; 0 = it has none */
 	bool bye;          /**< its sender has closed the connection */
+	uint64_t bye_at;   /**< when @p bye was seen first */
 	/** when the last frame was sent that came with lost_min bytes or more, after a loss */
 	uint64_t large_came_at;
 	uint32_t lost_min; /**< bytes of the shortest lost frame */
@@ -281,7 +284,8 @@ struct trace_poll {
 	uint64_t full;         /**< the first of the newest calls in which whole bursts came */
 	uint32_t calls;        /**< frames that came in the newest call */
 	bool sockets;          /**< of a lane over sockets */
-	uint64_t sent;         /**< the latest time at which a frame that came was sent */
+	/** of any interface, and of each socket: when the newest frame that came was sent */
+	uint64_t sent;
 };
 
 /** A silence that may be the host's: the frames that come next decide. */
@@ -311,6 +315,14 @@ struct trace_missing {
 	uint16_t iface; /**< UINT16_MAX = any */
 };
 
+/** Frames for which the receive buffer of an interface had no room: a record of its capture. */
+struct trace_full {
+	uint64_t time; /**< common clock; the frames came in the TRACE_FULL_NS before it */
+	uint64_t left; /**< frames of the record that no lost frame has taken yet */
+	uint16_t iface;
+};
+#define TRACE_FULL_NS 10000000000u
+
 /**
  * When a capture ran, by the first pass over it (struct survey). If that pass did not read all of
  * the capture, trace.span is NULL, and the capture counts as always running.
@@ -320,7 +332,8 @@ struct trace_span {
 	uint64_t ran_until; /**< it ran until then, by its statistics */
 	uint64_t begin[DUMP_IFACES];
 	struct trace_missing *missing;
-	unsigned int num_missing;
+	struct trace_full *full; /**< in the order of their times */
+	unsigned int num_missing, num_full;
 	bool unplaced; /**< the capture lost records at unknown times */
 };
 

@@ -107,16 +107,34 @@ static void full_bursts_leave_frames_in_the_port(void **state)
 	called_and_sent(t, 20000000);
 	called_and_sent(t, 30000000);
 	called(t, 1, 31000000, 1);
-	assert_false(trace_was_polled(t, &port, BEGIN + 24000000, BEGIN + 25000000));
-	assert_false(trace_was_polled(t, &port, BEGIN + 4000000, BEGIN + 5000000));
+	assert_false(trace_was_polled(t, &port, 0, BEGIN + 24000000, BEGIN + 25000000));
+	assert_false(trace_was_polled(t, &port, 0, BEGIN + 4000000, BEGIN + 5000000));
 	/* Frames that were sent later have come: by another queue of the kernel, or it is lost. */
 	trace_poll_of(t, &port)->sent = BEGIN + 103000000;
-	assert_false(trace_was_polled(t, &port, BEGIN + 4000000, BEGIN + 5000000));
-	assert_true(trace_was_polled(t, &port, BEGIN + 2000000, BEGIN + 3000000));
+	assert_false(trace_was_polled(t, &port, 0, BEGIN + 4000000, BEGIN + 5000000));
+	assert_true(trace_was_polled(t, &port, 0, BEGIN + 2000000, BEGIN + 3000000));
 	called(t, 0, 40000000, 31);
 	called(t, 1, 41000000, 1);
-	assert_true(trace_was_polled(t, &port, BEGIN + 24000000, BEGIN + 25000000));
+	assert_true(trace_was_polled(t, &port, 0, BEGIN + 24000000, BEGIN + 25000000));
 	t->survey = NULL;
+	trace_free(t);
+}
+
+/* A backlog: the socket was still read when the frame was due, but only frames from before it. */
+static void a_socket_is_not_read_up_to_the_end(void **state)
+{
+	const struct trace_port port = {.known = true};
+	struct trace *t = trace_make(1);
+
+	(void)state;
+	assert_non_null(t);
+	not_found(t, 0, 7, true, 0, 30000000);
+	trace_socket_read(t, &port, 7, BEGIN + 10000000);
+	assert_false(trace_was_polled(t, &port, 7, BEGIN + 20000000, BEGIN + 21000000));
+	/* One sent later has been read, the socket was not read since, or it is another socket. */
+	assert_true(trace_was_polled(t, &port, 7, BEGIN + 9000000, BEGIN + 21000000));
+	assert_true(trace_was_polled(t, &port, 7, BEGIN + 30000000, BEGIN + 31000000));
+	assert_true(trace_was_polled(t, &port, 8, BEGIN + 20000000, BEGIN + 21000000));
 	trace_free(t);
 }
 
@@ -134,8 +152,8 @@ static void sockets_hold_frames_for_longer(void **state)
 	t->survey = &s;
 	trace_called(t, &in, BEGIN + 190000000);
 	trace_called(t, &in, BEGIN + 200000000);
-	assert_false(trace_was_polled(t, &port, BEGIN + 100000000, BEGIN + 101000000));
-	assert_true(trace_was_polled(t, &port, BEGIN + 80000000, BEGIN + 81000000));
+	assert_false(trace_was_polled(t, &port, 0, BEGIN + 100000000, BEGIN + 101000000));
+	assert_true(trace_was_polled(t, &port, 0, BEGIN + 80000000, BEGIN + 81000000));
 	t->survey = NULL;
 	trace_free(t);
 }
@@ -239,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_poll_is_earlier_than_the_time_of_its_frames),
 		cmocka_unit_test(a_poll_of_a_socket_proves_nothing_about_others),
 		cmocka_unit_test(full_bursts_leave_frames_in_the_port),
+		cmocka_unit_test(a_socket_is_not_read_up_to_the_end),
 		cmocka_unit_test(sockets_hold_frames_for_longer),
 		cmocka_unit_test(a_peer_that_answered_in_its_pause_is_not_silent),
 		cmocka_unit_test(frames_before_the_first_one_of_their_path_are_not_missing),
