@@ -2,7 +2,7 @@
 /**
  * @file dump/history.h
  * What comments of statistics have (doc/capture.md): of a flight recorder's file the last minute of
- * its lanes, as its frames may begin behind a fault; of a capture the times of full receive buffers.
+ * its lanes, as its frames may begin behind a fault; of a capture times of full receive buffers.
  */
 #ifndef DUMP_HISTORY_H
 #define DUMP_HISTORY_H
