@@ -477,7 +477,7 @@ enum weft_ep_state {
 struct weft_ep_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = no connection */
 	/* bytes/s, s, agreed at wire-up; measured rates: struct weft_msg_lane */
-	double bandwidth, latency;
+	float bandwidth, latency;
 	uint32_t max_frag; /* bytes: largest lane message that both ends and the path take */
 	bool up;           /* attached at both ends */
 	/* domain number of the remote iface at the peer, for remote keys */
@@ -488,13 +488,15 @@ struct weft_ep_lane {
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
 	/* s, reg_growth s/byte, agreed at wire-up */
-	double send_overhead, recv_overhead, reg_cost, reg_growth;
+	float send_overhead, recv_overhead, reg_cost, reg_growth;
 	double cpu;        /* s: CPU time that weft_ep_lane.latency includes */
 	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
 	uint8_t local_iface, remote_iface;
-	bool numbers; /* the text of weft_lane_why_text() has the lane's numbers */
+	bool numbers;    /* the text of weft_lane_why_text() has the lane's numbers */
+	bool why_static; /* `why` is not freed */
 	const char *bandwidth_from, *latency_from; /* origin of the number, as text */
-	char *remote, *why; /* peer's network address; why the lane is used, or not; NULL = "" */
+	char *remote;                              /* the peer's network address; NULL = "" */
+	const char *why;                           /* why the lane is used, or not; NULL = "" */
 };
 
 struct weft_ep {
@@ -524,14 +526,15 @@ struct weft_ep {
 	struct weft_ep_lane_info first_info;
 	/* connection layer */
 	/* bytes/s of copies: the slower end, or this end if the peer sends none; 0 = unset */
-	double bcopy_bw;
+	float bcopy_bw;
 	int status;
+	int fail_status; /* status with which fail_later() will fail the ep; 0 = none */
 	uint32_t conn_sn;
 	struct weft_wire_ref remote; /* 0,0 = not known */
 	uint64_t remote_id;
 	/* of this end, of the peer: wire-up messages are checked by them; 0 = not known */
 	uint64_t secret, remote_secret;
-	char remote_name[64];
+	const char *remote_name;        /* in `texts`, or static */
 	struct weft_wireup *wireup;     /* NULL once each lane is attached or left out */
 	struct weft_failover *failover; /* NULL = no second lane has ever come up, or no memory */
 	/*
@@ -539,24 +542,24 @@ struct weft_ep {
 	 * or their driver makes a key for each
 	 */
 	struct weft_lane_key *lane_key;
-	struct weft_peer *peer;  /* NULL on loopback, and after weft_ep_retire() */
-	struct weft_texts texts; /* results of queries */
-	/* whose quota the endpoint uses; NULL = created or claimed here, or ended */
-	struct weft_host *host;
-	bool host_busy;     /* the endpoint is in host->busy, else in host->eps */
-	int fail_status;    /* status with which fail_later() will fail the ep; 0 = none */
-	uint64_t placed_at; /* ns: when the endpoint got its host */
+	struct weft_peer *peer;           /* NULL on loopback, and after weft_ep_retire() */
+	struct weft_texts texts;          /* results of queries, the peer's name */
+	struct weft_unclaimed *unclaimed; /* NULL = created or claimed here */
 	uint64_t timer; /* ns: when weft_conns_timers() must handle the ep; UINT64_MAX = never */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
-	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or after its end worker->conns->dead */
-	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
-	struct weft_table_node by_sn;     /* worker->conns->by_sn, if `peer` is set */
-	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
-	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps or host->busy, until it is claimed */
+	LIST_ENTRY(weft_ep) entry;      /* worker->eps, or after its end worker->conns->dead */
+	LIST_ENTRY(weft_ep) peer_entry; /* peer->eps */
+	struct weft_table_node by_sn;   /* worker->conns->by_sn, if `peer` is set */
 };
+
+/* The name of the peer's context has arrived. Earlier names stay in ep->texts. */
+static inline void weft_ep_set_remote_name(struct weft_ep *ep, const char *name)
+{
+	ep->remote_name = weft_texts_add(&ep->texts, name);
+}
 
 static inline const char *weft_lane_remote(const struct weft_ep *ep, unsigned int n)
 {

@@ -40,11 +40,11 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 
 	out->bandwidth = lane->bandwidth > 0 ? lane->bandwidth : 1e9;
-	out->latency = lane->latency > info->cpu ? lane->latency - info->cpu : 0;
-	out->send_overhead = info->send_overhead;
-	out->recv_overhead = info->recv_overhead;
-	out->reg_cost = info->reg_cost;
-	out->reg_growth = info->reg_growth;
+	out->latency = (double)lane->latency > info->cpu ? (double)lane->latency - info->cpu : 0;
+	out->send_overhead = (double)info->send_overhead;
+	out->recv_overhead = (double)info->recv_overhead;
+	out->reg_cost = (double)info->reg_cost;
+	out->reg_growth = (double)info->reg_growth;
 	out->max_short = l->max_short;
 	out->max_bcopy = l->max_bcopy;
 	out->max_zcopy = l->max_zcopy;

@@ -122,6 +122,7 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->conn_sn = conn_sn;
 	ep->remote_id = peer ? peer->id : w->id;
 	ep->timer = UINT64_MAX;
+	ep->remote_name = "";
 	if (platform->random(platform->arg, &ep->secret, sizeof(ep->secret)) < 0) {
 		free(ep);
 		return NULL;
@@ -130,15 +131,18 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->lanes = &ep->first_lane;
 	ep->lane_info = &ep->first_info;
 	ep->lane_room = 1;
-	if (ep_slot_take(ep) < 0) {
-		free(ep);
-		return NULL;
+	if (!owned) {
+		ep->unclaimed = calloc(1, sizeof(*ep->unclaimed));
+		if (!ep->unclaimed) {
+			free(ep);
+			return NULL;
+		}
+		ep->unclaimed->ep = ep;
 	}
-	if (weft_msg_ep_init(ep) < 0) {
-		ep_slot_give(ep);
-		free(ep);
-		return NULL;
-	}
+	if (ep_slot_take(ep) < 0)
+		goto no_slot;
+	if (weft_msg_ep_init(ep) < 0)
+		goto no_messages;
 	LIST_INSERT_HEAD(&w->eps, ep, entry);
 	w->num_eps++;
 	if (peer) {
@@ -146,6 +150,13 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 		weft_peer_sn_use(peer, conn_sn);
 	}
 	return ep;
+
+no_messages:
+	ep_slot_give(ep);
+no_slot:
+	free(ep->unclaimed);
+	free(ep);
+	return NULL;
 }
 
 /* Connections end first: their completions run, and nothing arrives any more. Then requests end. */
@@ -304,7 +315,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	ep = weft_ep_alloc(w, NULL, 0, true);
 	if (!ep)
 		return -ENOMEM;
-	snprintf(ep->remote_name, sizeof(ep->remote_name), "%s", w->ctx->name);
+	weft_ep_set_remote_name(ep, w->ctx->name);
 	iface->ops->get_address(iface, addr);
 	rc = iface->ops->ep_connect(iface, addr, iface->attr.dev_addr_len, ep, &lane_ep);
 	if (rc < 0) {
@@ -316,13 +327,13 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	ep->num_lanes = 1;
 	ep->lanes[0] = (struct weft_ep_lane){
 		.lane_ep = lane_ep,
-		.bandwidth = iface->attr.bandwidth,
-		.latency = iface->attr.latency,
+		.bandwidth = (float)iface->attr.bandwidth,
+		.latency = (float)iface->attr.latency,
 		.max_frag = lane_ep->max_msg,
 		.up = true,
 		.remote_domain = iface->domain,
 	};
-	weft_lane_set_text(&ep->lane_info[0].why, "loopback");
+	weft_lane_set_why(ep, 0, "loopback");
 	weft_lane_set_remote(ep, 0, iface, addr, iface->attr.dev_addr_len);
 	ep->lane_info[0].local_iface = index;
 	ep->lanes_up = 1;
@@ -351,7 +362,7 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	ep = weft_ep_alloc(w, peer, peer->next_sn, true);
 	if (!ep)
 		return -ENOMEM;
-	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
+	weft_ep_set_remote_name(ep, remote->name);
 	rc = weft_wireup_start(ep, remote, learn);
 	if (rc < 0) {
 		weft_log_ep(ep, WEFT_LOG_ERROR, "cannot connect to %s: %s", remote->name,
@@ -541,8 +552,8 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 			    : WEFT_LANE_STATE_DOWN;
 	out.bandwidth_from = from->bandwidth_from ? from->bandwidth_from : "";
 	out.latency_from = from->latency_from ? from->latency_from : "";
-	out.bandwidth = lane->bandwidth;
-	out.latency = lane->latency;
+	out.bandwidth = (double)lane->bandwidth;
+	out.latency = (double)lane->latency;
 	out.tx_bytes = from->tx_bytes;
 	out.rx_bytes = from->rx_bytes;
 	out.tx_msgs = from->tx_msgs;

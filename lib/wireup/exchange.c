@@ -62,7 +62,7 @@ struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_addres
 	ep->wireup = wu;
 	weft_lanes_describe_local(ep);
 	weft_lanes_find_reachable(ep, false);
-	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
+	weft_ep_set_remote_name(ep, remote->name);
 	return wu;
 }
 
@@ -563,5 +563,5 @@ void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m
 	float own = own_bcopy_bw(ep);
 
 	/* No CPU copies at less than a megabyte per second: ignore an impossible number. */
-	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
+	ep->bcopy_bw = m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own;
 }

@@ -199,8 +199,7 @@ static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 			weft_log_ep(ep, WEFT_LOG_WARN,
 				    "lane %u to %s is given up: %s; the others take over", n,
 				    ep->remote_name, text);
-		weft_lane_set_text(&ep->lane_info[n].why, "given up: %.149s", text);
-		ep->lane_info[n].numbers = false;
+		weft_lane_format_why(ep, n, "given up: %.149s", text);
 	}
 	weft_lane_lost(ep, n);
 	return true;

@@ -331,15 +331,15 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
 	/* As in lanes.c: rounded to single precision, the numbers are the same at both ends. */
-	lane->bandwidth = (double)(float)map->bandwidth;
-	lane->latency = (double)(float)map->latency;
+	lane->bandwidth = (float)map->bandwidth;
+	lane->latency = (float)map->latency;
 	lane->max_frag = map->max_frag;
 	if (map->measured & WEFT_WIRE_LANE_F_BW)
 		info->bandwidth_from = "measured";
 	if (map->measured & WEFT_WIRE_LANE_F_LAT)
 		info->latency_from = "measured";
 	/* The text has no measured numbers, so all returns share it (struct weft_texts). */
-	weft_lane_set_text(&info->why, "back");
+	weft_lane_set_why(ep, n, "back");
 	info->numbers = false;
 }
 
@@ -354,8 +354,9 @@ static void lane_is_back(struct weft_ep *ep, unsigned int n)
 	ep->worker->count.lanes_back++;
 	if (weft_iface_lane_line(ep->worker, iface_of(ep, n), true))
 		weft_log_ep(ep, WEFT_LOG_WARN, "lane %u to %s is back: %s, %.3g GB/s, %.3g us", n,
-			    ep->remote_name, iface_of(ep, n)->name, ep->lanes[n].bandwidth / 1e9,
-			    ep->lanes[n].latency * 1e6);
+			    ep->remote_name, iface_of(ep, n)->name,
+			    (double)ep->lanes[n].bandwidth / 1e9,
+			    (double)ep->lanes[n].latency * 1e6);
 	weft_lane_up(ep, n);
 }
 

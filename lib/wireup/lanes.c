@@ -52,22 +52,38 @@ struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep)
 	return ep->lanes_up ? ep->lanes[__builtin_ctz(ep->lanes_up)].lane_ep : NULL;
 }
 
-static double larger_of(float a, float b)
+static float larger_of(float a, float b)
 {
-	return (double)(a > b ? a : b);
+	return a > b ? a : b;
 }
 
 /* ------------------------------------------------------------------ texts */
 
-void weft_lane_set_text(char **text, const char *fmt, ...)
+static void free_why(struct weft_ep_lane_info *info)
 {
+	if (!info->why_static)
+		free((void *)(uintptr_t)info->why);
+}
+
+void weft_lane_set_why(struct weft_ep *ep, unsigned int n, const char *why)
+{
+	free_why(&ep->lane_info[n]);
+	ep->lane_info[n].why = why;
+	ep->lane_info[n].why_static = true;
+}
+
+void weft_lane_format_why(struct weft_ep *ep, unsigned int n, const char *fmt, ...)
+{
+	struct weft_ep_lane_info *info = &ep->lane_info[n];
+	char *text;
 	va_list ap;
 
-	free(*text);
+	free_why(info);
 	va_start(ap, fmt);
-	if (vasprintf(text, fmt, ap) < 0)
-		*text = NULL;
+	info->why = vasprintf(&text, fmt, ap) < 0 ? NULL : text;
 	va_end(ap);
+	info->why_static = false;
+	info->numbers = false;
 }
 
 void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_lane_iface *iface,
@@ -76,7 +92,8 @@ void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_
 	char words[128];
 
 	iface->ops->print_address(addr, len, words, sizeof(words));
-	weft_lane_set_text(&ep->lane_info[n].remote, "%s", words);
+	free(ep->lane_info[n].remote);
+	ep->lane_info[n].remote = strdup(words);
 }
 
 const char *weft_lane_why_text(const struct weft_ep *ep, unsigned int n,
@@ -87,8 +104,8 @@ const char *weft_lane_why_text(const struct weft_ep *ep, unsigned int n,
 	if (!info->numbers)
 		return weft_lane_why(ep, n);
 	snprintf(buf, WEFT_LANE_WHY_MAX, "%s; %.3g GB/s (%.32s), %.3g us (%.32s)",
-		 weft_lane_why(ep, n), ep->lanes[n].bandwidth / 1e9, info->bandwidth_from,
-		 ep->lanes[n].latency * 1e6, info->latency_from);
+		 weft_lane_why(ep, n), (double)ep->lanes[n].bandwidth / 1e9, info->bandwidth_from,
+		 (double)ep->lanes[n].latency * 1e6, info->latency_from);
 	return buf;
 }
 
@@ -96,7 +113,7 @@ void weft_lanes_free(struct weft_ep *ep)
 {
 	for (unsigned int i = 0; i < ep->lane_room; i++) {
 		free(ep->lane_info[i].remote);
-		free(ep->lane_info[i].why);
+		free_why(&ep->lane_info[i]);
 	}
 	if (ep->lanes == &ep->first_lane)
 		return;
@@ -145,13 +162,13 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 	struct weft_ep_lane *lane = &ep->lanes[n];
 	uint32_t set = l->features | r->features;
 
-	lane->bandwidth = (double)(float)from->bandwidth;
-	lane->latency = (double)(float)from->latency;
+	lane->bandwidth = (float)from->bandwidth;
+	lane->latency = (float)from->latency;
 	info->bandwidth_from = from_words(from->measured & WEFT_WIRE_LANE_F_BW,
 					  set & WEFT_LANE_F_BW_SET, attr->bandwidth_from);
 	info->latency_from = from_words(from->measured & WEFT_WIRE_LANE_F_LAT,
 					set & WEFT_LANE_F_LAT_SET, attr->latency_from);
-	weft_lane_set_text(&info->why, "%.48s", from->why);
+	weft_lane_set_why(ep, n, from->why);
 	info->numbers = true;
 }
 
@@ -348,8 +365,7 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u (%s to the peer's interface %u) is %s", n,
 		    weft_map_iface(ep, n)->name, wu->remote.ifaces[wu->map[n].pair.remote].index,
 		    text);
-	weft_lane_set_text(&ep->lane_info[n].why, "%.159s", text);
-	ep->lane_info[n].numbers = false;
+	weft_lane_format_why(ep, n, "%.159s", text);
 	weft_reason_set(&wu->reason, "%s", text);
 	wu->map[n].max_frag = 0;
 	wu->attach[n] = notify_peer ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
@@ -708,7 +724,7 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 		if (!ep->lanes[i].lane_ep || ep->lanes[i].lane_ep == wu->boot)
 			continue;
 		if (wu->map[i].max_frag == 0) {
-			weft_lane_set_text(&ep->lane_info[i].why, "left out by the peer");
+			weft_lane_set_why(ep, i, "left out by the peer");
 			ep->lane_info[i].numbers = false;
 			drop_end(ep, i);
 			continue;

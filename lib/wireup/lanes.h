@@ -56,8 +56,11 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 
 #define WEFT_LANE_WHY_MAX 256
 
-/** Replace a text of a lane; without memory it becomes NULL. */
-void weft_lane_set_text(char **text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** @param why  static text: why the lane is used, or not */
+void weft_lane_set_why(struct weft_ep *ep, unsigned int n, const char *why);
+/** A text without the lane's numbers; without memory there is none. */
+void weft_lane_format_why(struct weft_ep *ep, unsigned int n, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void weft_lane_set_remote(struct weft_ep *ep, unsigned int n, const struct weft_lane_iface *iface,
 			  const void *addr, size_t len);
 /** Why the lane is used, or not, for users: weft_lane_why() and perhaps the lane's numbers. */

@@ -225,29 +225,30 @@ void weft_ep_renumber(struct weft_ep *ep, uint32_t sn)
 
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer)
 {
-	struct weft_ep *ep;
+	const struct weft_unclaimed *u;
 
-	TAILQ_FOREACH(ep, &peer->unclaimed, claim_entry) {
+	TAILQ_FOREACH(u, &peer->unclaimed, claim) {
 		w->conns->looks++;
-		if (ep->state != WEFT_EP_FAILED && !ep->closing && !ep->remote_closing)
-			return ep;
+		if (u->ep->state != WEFT_EP_FAILED && !u->ep->closing && !u->ep->remote_closing)
+			return u->ep;
 	}
 	return NULL;
 }
 
 /* Numbers arrive in ascending order, except those that weft_peer_sn_used() allows to be late. */
-static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)
+static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer,
+			     struct weft_unclaimed *u)
 {
-	struct weft_ep *last = TAILQ_LAST(&peer->unclaimed, weft_ep_queue);
+	struct weft_unclaimed *last = TAILQ_LAST(&peer->unclaimed, weft_unclaimed_queue);
 
-	while (last && (int32_t)(last->conn_sn - ep->conn_sn) > 0) {
+	while (last && (int32_t)(last->ep->conn_sn - u->ep->conn_sn) > 0) {
 		conns->looks++;
-		last = TAILQ_PREV(last, weft_ep_queue, claim_entry);
+		last = TAILQ_PREV(last, weft_unclaimed_queue, claim);
 	}
 	if (last)
-		TAILQ_INSERT_AFTER(&peer->unclaimed, last, ep, claim_entry);
+		TAILQ_INSERT_AFTER(&peer->unclaimed, last, u, claim);
 	else
-		TAILQ_INSERT_HEAD(&peer->unclaimed, ep, claim_entry);
+		TAILQ_INSERT_HEAD(&peer->unclaimed, u, claim);
 }
 
 static void peer_busy(struct weft_conns *conns, struct weft_peer *peer)
@@ -265,13 +266,15 @@ void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct w
 	ep->peer = peer;
 	ep_sn_add(ep);
 	if (!ep->owned)
-		unclaimed_insert(conns, peer, ep);
+		unclaimed_insert(conns, peer, ep->unclaimed);
 }
 
 void weft_peer_claim(struct weft_ep *ep)
 {
-	TAILQ_REMOVE(&ep->peer->unclaimed, ep, claim_entry);
+	TAILQ_REMOVE(&ep->peer->unclaimed, ep->unclaimed, claim);
 	weft_unclaimed_remove(ep);
+	free(ep->unclaimed);
+	ep->unclaimed = NULL;
 	ep->owned = true;
 }
 
@@ -282,7 +285,7 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 	if (!peer)
 		return;
 	if (!ep->owned)
-		TAILQ_REMOVE(&peer->unclaimed, ep, claim_entry);
+		TAILQ_REMOVE(&peer->unclaimed, ep->unclaimed, claim);
 	weft_table_remove(&conns->by_sn, &ep->by_sn);
 	LIST_REMOVE(ep, peer_entry);
 	ep->peer = NULL;
@@ -471,7 +474,7 @@ void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote)
 	wu->remote = *remote;
 	weft_lanes_describe_local(ep);
 	weft_lanes_find_reachable(ep, false);
-	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
+	weft_ep_set_remote_name(ep, remote->name);
 }
 
 /* ------------------------------------------------------------------ unclaimed endpoints */
@@ -540,17 +543,17 @@ static bool has_brought(const struct weft_ep *ep)
 
 static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {
-	struct weft_ep *ep;
+	struct weft_unclaimed *u;
 
-	while ((ep = TAILQ_FIRST(&host->eps))) {
+	while ((u = TAILQ_FIRST(&host->eps))) {
 		w->conns->looks++;
-		if (w->now - ep->placed_at < w->ctx->conf->lane.connect_timeout_ns / 2)
+		if (w->now - u->placed_at < w->ctx->conf->lane.connect_timeout_ns / 2)
 			break;
-		if (!has_brought(ep))
-			return ep;
-		TAILQ_REMOVE(&host->eps, ep, host_entry);
-		TAILQ_INSERT_TAIL(&host->busy, ep, host_entry);
-		ep->host_busy = true;
+		if (!has_brought(u->ep))
+			return u->ep;
+		TAILQ_REMOVE(&host->eps, u, entry);
+		TAILQ_INSERT_TAIL(&host->busy, u, entry);
+		u->busy = true;
 	}
 	return NULL;
 }
@@ -611,25 +614,26 @@ int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep)
 		TAILQ_INIT(&host->busy);
 	}
 	set_num(w->conns, host, host->num_eps + 1);
-	TAILQ_INSERT_TAIL(&host->eps, ep, host_entry);
-	ep->host = host;
-	ep->placed_at = w->now;
+	TAILQ_INSERT_TAIL(&host->eps, ep->unclaimed, entry);
+	ep->unclaimed->host = host;
+	ep->unclaimed->placed_at = w->now;
 	w->conns->num_unclaimed++;
 	return 0;
 }
 
 void weft_unclaimed_remove(struct weft_ep *ep)
 {
-	struct weft_host *host = ep->host;
+	struct weft_unclaimed *u = ep->unclaimed;
+	struct weft_host *host = u ? u->host : NULL;
 
 	if (!host)
 		return;
-	ep->host = NULL;
+	u->host = NULL;
 	ep->worker->conns->num_unclaimed--;
-	if (ep->host_busy)
-		TAILQ_REMOVE(&host->busy, ep, host_entry);
+	if (u->busy)
+		TAILQ_REMOVE(&host->busy, u, entry);
 	else
-		TAILQ_REMOVE(&host->eps, ep, host_entry);
+		TAILQ_REMOVE(&host->eps, u, entry);
 	set_num(ep->worker->conns, host, host->num_eps - 1);
 	if (host->num_eps == 0) {
 		weft_table_remove(&ep->worker->conns->hosts, &host->by_number);

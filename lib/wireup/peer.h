@@ -37,7 +37,7 @@ struct weft_peer {
 	uint64_t used;
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
-	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* in the order of conn_sn */
+	TAILQ_HEAD(weft_unclaimed_queue, weft_unclaimed) unclaimed; /* in the order of conn_sn */
 	uint64_t others_checked; /* time of the last weft_peer_check_others(); 0 = never */
 	unsigned int num_places;
 	struct weft_peer_place place[];
@@ -100,7 +100,17 @@ struct weft_host {
 	TAILQ_ENTRY(weft_host) rank;
 	unsigned int num_eps;
 	/* oldest first; `busy`: eps that a search for room found to have received a message */
-	TAILQ_HEAD(, weft_ep) eps, busy;
+	TAILQ_HEAD(, weft_unclaimed) eps, busy;
+};
+
+/** Of an endpoint that the program has not claimed. */
+struct weft_unclaimed {
+	struct weft_ep *ep;
+	TAILQ_ENTRY(weft_unclaimed) claim; /* peer->unclaimed */
+	struct weft_host *host;            /* whose quota the endpoint uses; NULL = none */
+	TAILQ_ENTRY(weft_unclaimed) entry; /* host->eps or host->busy */
+	bool busy;                         /* the entry is in host->busy */
+	uint64_t placed_at;                /* ns: when the endpoint got its host */
 };
 
 /** The host at the far end of a connection, by ep_host(); 0 = the lane does not identify hosts. */

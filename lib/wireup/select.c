@@ -278,21 +278,18 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 		if (max == 0 || !first_link(in, &p))
 			return 0;
 		take_pair(in, &st, p, &out[0]);
-		/* At most 48 bytes: set_numbers() (wireup/lanes.c) cuts the text. */
-		snprintf(out[0].why, sizeof(out[0].why),
-			 "lowest latency of lanes a control channel opens");
+		out[0].why = "lowest latency of lanes a control channel opens";
 		n = 1;
 	} else if (in->have_boot && max > 0) {
 		take_pair(in, &st, in->boot, &out[0]);
-		snprintf(out[0].why, sizeof(out[0].why), "connected first");
+		out[0].why = "connected first";
 		n = 1;
 	}
 	for (round = 1; round <= WEFT_MAX_IFACES && n < max; round++) {
 		while (n < max && best_pair(in, &st, out, n, round, &p)) {
 			take_pair(in, &st, p, &out[n]);
-			snprintf(out[n].why, sizeof(out[n].why), "%s",
-				 round == 1 ? "both devices were free"
-					    : "bandwidth was left on the shared device");
+			out[n].why = round == 1 ? "both devices were free"
+						: "bandwidth was left on the shared device";
 			n++;
 		}
 	}
@@ -499,9 +496,8 @@ static const char *accept_entry(struct weft_ep *ep, const struct weft_wire_lane 
 	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
 	weft_map_get_numbers(wl, out);
 	if (!wu->leader)
-		snprintf(out->why, sizeof(out->why), "%s",
-			 wl->lane == 0 && !wu->control ? "connected first"
-						       : "proposed by the peer");
+		out->why =
+			wl->lane == 0 && !wu->control ? "connected first" : "proposed by the peer";
 	return out->max_frag > 0 ? NULL : "its frames have no room for a message";
 }
 

@@ -39,7 +39,7 @@ struct weft_select_lane {
 	double bandwidth, latency;
 	uint32_t max_frag;
 	uint8_t measured; /* WEFT_WIRE_LANE_F_* */
-	char why[160];
+	const char *why;  /* static text */
 };
 
 /** The CPU time of both ends for a message, in s: the longer of the two directions. */

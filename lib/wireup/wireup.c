@@ -599,6 +599,7 @@ void weft_conns_reap(struct weft_worker *w)
 		weft_msg_ep_fini(ep, ep->status);
 		free(ep->closing);
 		weft_lanes_free(ep);
+		free(ep->unclaimed);
 		free(ep->failover);
 		weft_texts_free(&ep->texts);
 		free(ep);

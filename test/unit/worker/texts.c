@@ -10,6 +10,7 @@
 #include "mock/conn_util.h"
 #include "weft_listen.h"
 #include "weft_plan.h"
+#include "wireup/ep.h"
 #include "wireup/lanes.h"
 
 static const char two_nics[] = "mock:0;mock:1";
@@ -88,11 +89,10 @@ static void texts_of_lanes_and_endpoints_stay(void **state)
 	first = hold_lane(x, 0);
 	second = hold_lane(x, 1);
 	assert_string_not_equal(first.remote, second.remote);
-	snprintf(y->remote_name, sizeof(y->remote_name), "other");
+	weft_ep_set_remote_name(y, "other");
 	assert_string_not_equal(hold_name(x), hold_name(y));
 	/* The reason of a lane changes: a new query returns the new one. */
-	weft_lane_set_text(&x->lane_info[1].why, "given up: cut");
-	x->lane_info[1].numbers = false;
+	weft_lane_format_why(x, 1, "given up: cut");
 	assert_string_equal(hold_lane(x, 1).why, "given up: cut");
 	/* The same text is stored once, so repeated queries need no memory. */
 	assert_ptr_equal(hold_lane(x, 0).why, first.why);
