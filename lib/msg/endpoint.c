@@ -143,7 +143,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 	const struct weft_request *req = TAILQ_FIRST(&me->ops);
 
 	if ((req && req->send.op_sn < f->op_sn) || (f->all && !TAILQ_EMPTY(&me->parked)) ||
-	    !STAILQ_EMPTY(&me->ctl) || !STAILQ_EMPTY(&me->replay) || me->ep->lanes_closing)
+	    !STAILQ_EMPTY(&me->ctl) || weft_msg_has_replay(me) || me->ep->lanes_closing)
 		return false;
 	WEFT_EACH_MODULE(m, me->mw, flushed) {
 		if (!m->flushed(me, &f->mark[m_at - me->mw->modules]))
@@ -399,8 +399,6 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->flush_waits);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
-	STAILQ_INIT(&me->replay);
-	STAILQ_INIT(&me->replay_later);
 	WEFT_EACH_MODULE(m, mw, ep_init) {
 		rc = m->ep_init(me);
 		if (rc) {
@@ -412,15 +410,26 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	return 0;
 }
 
+struct weft_msg_rare *weft_msg_rare_get(struct weft_msg_ep *me)
+{
+	if (me->rare)
+		return me->rare;
+	me->rare = calloc(1, sizeof(*me->rare));
+	if (!me->rare)
+		return NULL;
+	STAILQ_INIT(&me->rare->replay);
+	STAILQ_INIT(&me->rare->replay_later);
+	return me->rare;
+}
+
 void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module)
 {
+	struct weft_msg_rare *rare = weft_msg_rare_get(me);
 	unsigned int i = 0;
 
-	if (!me->own)
-		me->own = calloc(WEFT_MODULES_MAX, sizeof(*me->own));
 	while (me->mw->modules[i] && me->mw->modules[i] != module)
 		i++;
-	return me->own && me->mw->modules[i] ? &me->own[i] : NULL;
+	return rare && me->mw->modules[i] ? &rare->own[i] : NULL;
 }
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
@@ -429,7 +438,7 @@ void weft_msg_ep_destroy(struct weft_msg_ep *me)
 	weft_ep_config_put(me->config);
 	WEFT_EACH_MODULE(m, me->mw, ep_fini)
 		m->ep_fini(me);
-	free(me->own);
+	free(me->rare);
 	if (me->lanes != &no_lane) {
 		free(me->lanes->load);
 		free(me->lanes);
@@ -676,11 +685,11 @@ int weft_ep_force_proto(struct weft_ep *ep, const char *name)
 		return rc;
 	weft_worker_lock(ep->worker);
 	before = me->forced;
-	me->forced = number;
+	me->forced = (uint16_t)number;
 	if (me->up) {
 		rc = weft_proto_select_build(me);
 		if (rc < 0)
-			me->forced = before;
+			me->forced = (uint16_t)before;
 		else
 			weft_tx_update(me);
 		rc = rc < 0 ? rc : 0; /* requests that have begun keep their protocol */

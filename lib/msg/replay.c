@@ -54,7 +54,7 @@ void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 			comp->done(comp, -ECONNRESET);
 		return;
 	}
-	r = malloc(sizeof(*r) + length);
+	r = weft_msg_rare_get(me) ? malloc(sizeof(*r) + length) : NULL;
 	if (!r) {
 		if (comp)
 			comp->done(comp, -ENOMEM);
@@ -66,7 +66,7 @@ void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 		memcpy(r->data, msg, length);
 		me->mw->count.replayed++;
 	}
-	STAILQ_INSERT_TAIL(&me->replay, r, link);
+	STAILQ_INSERT_TAIL(&me->rare->replay, r, link);
 }
 
 /*
@@ -78,21 +78,23 @@ void weft_msg_replay_begin(struct weft_ep *ep)
 {
 	struct weft_msg_ep *me = ep->msg;
 
-	STAILQ_CONCAT(&me->replay_later, &me->replay);
+	if (me->rare)
+		STAILQ_CONCAT(&me->rare->replay_later, &me->rare->replay);
 }
 
 void weft_msg_replay_end(struct weft_ep *ep)
 {
 	struct weft_msg_ep *me = ep->msg;
 
-	STAILQ_CONCAT(&me->replay, &me->replay_later);
+	if (me->rare)
+		STAILQ_CONCAT(&me->rare->replay, &me->rare->replay_later);
 	weft_tx_kick(me);
 	weft_flush_check(me);
 }
 
 bool weft_msg_replaying(const struct weft_ep *ep)
 {
-	return !STAILQ_EMPTY(&ep->msg->replay);
+	return weft_msg_has_replay(ep->msg);
 }
 
 static uint32_t most_of(const struct weft_msg_lane *l)
@@ -127,7 +129,7 @@ static int halve_put(struct weft_msg_ep *me, struct weft_replay *r)
 	second->length = rest;
 	r->length = keep;
 	r->comp = NULL; /* the second half has it */
-	STAILQ_INSERT_AFTER(&me->replay, r, second, link);
+	STAILQ_INSERT_AFTER(&me->rare->replay, r, second, link);
 	return 0;
 }
 
@@ -236,7 +238,7 @@ static int replay_sent(struct weft_msg_ep *me, struct weft_replay *r)
 
 	if (rc < 0)
 		return rc;
-	STAILQ_REMOVE_HEAD(&me->replay, link);
+	STAILQ_REMOVE_HEAD(&me->rare->replay, link);
 	free(r);
 	if (rc == WEFT_LANE_IDLE)
 		comp->done(comp, 0);
@@ -276,12 +278,11 @@ static int serve_first(struct weft_msg_ep *me, struct weft_replay *r)
 
 unsigned int weft_replay_serve(struct weft_msg_ep *me)
 {
-	struct weft_replay *r;
 	unsigned int n = 0;
 	int rc;
 
-	while (me->up && n < WEFT_TX_BURST && (r = STAILQ_FIRST(&me->replay))) {
-		rc = serve_first(me, r);
+	while (me->up && n < WEFT_TX_BURST && weft_msg_has_replay(me)) {
+		rc = serve_first(me, STAILQ_FIRST(&me->rare->replay));
 		if (rc == -EMSGSIZE)
 			weft_msg_fail_later(me, rc,
 					    "no remaining lane carries a message as long as "
@@ -292,7 +293,7 @@ unsigned int weft_replay_serve(struct weft_msg_ep *me)
 			break; /* no room; or the lane has failed, which an event reports */
 		n++;
 	}
-	me->replaying = !STAILQ_EMPTY(&me->replay);
+	me->replaying = weft_msg_has_replay(me);
 	return n;
 }
 
@@ -301,9 +302,11 @@ void weft_replay_fail(struct weft_msg_ep *me, int status)
 	struct weft_lane_comp *comp;
 	struct weft_replay *r;
 
-	STAILQ_CONCAT(&me->replay, &me->replay_later);
-	while ((r = STAILQ_FIRST(&me->replay))) {
-		STAILQ_REMOVE_HEAD(&me->replay, link);
+	if (!me->rare)
+		return;
+	STAILQ_CONCAT(&me->rare->replay, &me->rare->replay_later);
+	while ((r = STAILQ_FIRST(&me->rare->replay))) {
+		STAILQ_REMOVE_HEAD(&me->rare->replay, link);
 		comp = r->comp;
 		free(r);
 		if (comp)

@@ -23,7 +23,7 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
+	if (weft_msg_has_replay(me) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
 	    !TAILQ_EMPTY(&me->flush_waits))
 		return true;
 	WEFT_EACH_MODULE(m, me->mw, has_work) {
@@ -341,12 +341,16 @@ void weft_tx_update(struct weft_msg_ep *me)
 	if (!me->up || me->closing || !TAILQ_EMPTY(&me->pending))
 		return;
 	sel = &me->config->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG];
-	me->copied_end = copied_end(me, sel);
+	end = copied_end(me, sel);
+	me->copied_end = end < UINT32_MAX ? (uint32_t)end : UINT32_MAX;
 	r = &sel->ranges[0];
 	if (!r->proto || !(r->proto->flags & WEFT_PROTO_F_SHORT))
 		return;
 	end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
-	*(me->mw->worker->multi ? &me->short_locked : &me->short_end) = end;
+	if (me->mw->worker->multi)
+		me->short_locked = (uint32_t)end;
+	else
+		me->short_end = end;
 }
 
 static const struct weft_proto_select *select_of(const struct weft_request *req)

@@ -283,6 +283,13 @@ struct weft_msg_lane {
 	struct weft_lane_load *load;
 };
 
+/** State that few endpoints need. */
+struct weft_msg_rare {
+	/* Messages that a dead lane has returned, and those that wait behind (msg/replay.c). */
+	STAILQ_HEAD(, weft_replay) replay, replay_later;
+	void *own[WEFT_MODULES_MAX]; /* of modules without a field: weft_module_own() */
+};
+
 struct weft_msg_ep {
 	/* cache line 0: the short send */
 	struct weft_lane_ep *short_lane_ep;
@@ -328,9 +335,10 @@ struct weft_msg_ep {
 	 */
 	bool rx_fragmented;
 	/* send, less frequently used */
-	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
+	uint32_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
 	/* messages shorter than this are copied whole, and may need no request; 0 = none */
-	size_t copied_end;
+	uint32_t copied_end;
+	uint32_t num_ctl;
 	/* total length of eager messages of more than WEFT_EAGER_FREE: sent; allowed by the peer */
 	uint64_t tx_used, tx_credit;
 	/*
@@ -346,10 +354,7 @@ struct weft_msg_ep {
 	/* sends that end with a flush of the lanes, for which a lane has had no room yet */
 	struct weft_requests flush_waits;
 	STAILQ_HEAD(, weft_ctl) ctl;
-	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
-	/* Messages that a dead lane has returned, and those that wait behind (msg/replay.c). */
-	STAILQ_HEAD(, weft_replay) replay, replay_later;
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
 	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
@@ -365,16 +370,16 @@ struct weft_msg_ep {
 	uint8_t last_lane[2]; /* the lane of the last piece, by enum weft_dir */
 	uint16_t lanes_up;
 	uint16_t tx_full;                 /* mask of full lanes, whose rate is being measured */
-	struct weft_msg_lane *lanes;      /* ep->lane_room entries, once connected */
-	unsigned int forced;              /* weft_model_conf.forced */
-	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
+	uint16_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
 	/* lanes through memory: messages to a prompt peer are faster than its native reads */
-	uint32_t slow_reads;
+	uint16_t slow_reads;
 	/*
 	 * lanes of slow_reads over which messages are faster than reads only for single messages
 	 * below WEFT_MULTI_EAGER_LIMIT
 	 */
-	uint32_t stream_reads;
+	uint16_t stream_reads;
+	uint16_t forced;             /* weft_model_conf.forced */
+	struct weft_msg_lane *lanes; /* ep->lane_room entries, once connected */
 	/* worker->now at the last long message: in_stream() of msg/send.c */
 	uint64_t tx_long_at;
 	struct weft_promptness promptness; /* of the peer, on slow_reads */
@@ -382,11 +387,11 @@ struct weft_msg_ep {
 	size_t zcopy_from;
 	/* the protocol of each message size; NULL until there are lanes */
 	struct weft_ep_config *config;
+	struct weft_msg_rare *rare; /* NULL = never used */
 	/* the state of modules, each used by its module alone */
 	struct weft_rndv *rndv; /* NULL = never used */
 	struct weft_am *am;     /* NULL = no message has ever been stored */
 	struct weft_rma *rma;   /* NULL = never used */
-	void **own;             /* of modules without a field here: weft_module_own() */
 };
 
 /* From now on sends need a request: they must go behind the queue, or the endpoint is down. */
@@ -493,6 +498,15 @@ struct weft_msg_worker {
 };
 
 #define WEFT_TX_BURST 64 /* the maximum of requests served per queue and progress call */
+
+/** @return NULL: no memory */
+struct weft_msg_rare *weft_msg_rare_get(struct weft_msg_ep *me);
+
+/** Do messages of a dead lane wait? */
+static inline bool weft_msg_has_replay(const struct weft_msg_ep *me)
+{
+	return me->rare && !STAILQ_EMPTY(&me->rare->replay);
+}
 
 static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 {
