@@ -214,12 +214,13 @@ static int grow_hops(struct raw_iface *iface, uint32_t len)
 {
 	struct raw_hop_list *hops = calloc(len, sizeof(*hops));
 	struct raw_conn *c;
+	uint32_t at = 0;
 
 	if (!hops)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < len; i++)
 		TAILQ_INIT(&hops[i]);
-	TAILQ_FOREACH(c, &iface->conns, link)
+	while ((c = raw_table_next(iface, &at)))
 		if (c->in_hop)
 			TAILQ_INSERT_TAIL(hop_bucket(iface, hops, len, c->hop_ip), c, hop_link);
 	free(iface->by_hop);
@@ -286,6 +287,14 @@ void raw_table_give(struct raw_iface *iface, uint32_t index)
 	iface->refs[index] = (struct raw_ref){0};
 	iface->free_ring[last] = (uint16_t)index;
 	iface->free_num++;
+}
+
+struct raw_conn *raw_table_next(const struct raw_iface *iface, uint32_t *at)
+{
+	while (*at < iface->refs_len)
+		if (iface->refs[(*at)++].conn)
+			return iface->refs[*at - 1].conn;
+	return NULL;
 }
 
 void raw_table_fini(struct raw_iface *iface)

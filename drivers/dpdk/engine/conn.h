@@ -257,8 +257,6 @@ struct raw_tx {
 	uint32_t take_next; /* while stalled: sequence from which on frames are to be taken back */
 	/* ns: largest age of a frame that the peer acknowledged late, decaying: tail_answered() */
 	uint32_t late;
-	/* with a small window: samples whose timestamp was too old; every fourth is used */
-	uint8_t stale_missed;
 	/* live_clock of the last request or retransmission of the timer; 0 = none */
 	uint64_t tail_at;
 	uint64_t loss_timer; /* tx_clock of the next raw_loss_detect(); 0 = none is due */
@@ -348,10 +346,8 @@ struct raw_measured {
 	float frame;    /* ns per full frame; 0 = too few frames arrived */
 };
 
-/* The path's MTU while the connection is up: see engine/mtu.c. Times are live_clock. */
+/* The path's MTU while the connection is up: see engine/mtu.c; mtu_next, mtu_again. */
 struct raw_mtu {
-	uint64_t next;  /* next round of a search, or next try of larger frames; 0 = none is due */
-	uint64_t again; /* time before which no lost frame begins a search */
 	uint32_t suspect; /* sequence of the frame whose length is suspected */
 	uint16_t reported;
 	uint8_t raises; /* tries of larger frames since the size has changed */
@@ -368,15 +364,15 @@ struct raw_mtu {
 #define RAW_SUSPECT_AGAIN_NS 5000000ull
 
 struct raw_live {
-	/* keepalives, queries after hints and timeouts since the last valid frame, sent or not */
-	uint32_t pings;
-	bool socket; /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
 	/* time at which WEFT_PEER_TIMEOUT was over, and the last check of other lanes began */
 	uint64_t doomed_at;
 	uint64_t beat_at;      /* time of the last ALIVE frame */
 	uint64_t own_seen;     /* time of the last frame before beat_at that was no ALIVE frame */
 	uint64_t suspect_next; /* silence causes no further EV_SUSPECT before this time */
+	/* keepalives, queries after hints and timeouts since the last valid frame, sent or not */
+	uint32_t pings;
+	bool socket; /* the peer's host reports when its process is gone */
 };
 
 /**
@@ -464,55 +460,68 @@ struct raw_conn {
 	/* Cache lines 3 and 4: sending a frame, processing an acknowledgement. */
 	struct raw_tx tx __rte_cache_aligned;
 
-	TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
+	union {
+		TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
+		TAILQ_ENTRY(raw_conn) hop_link;  /* in_hop: in its list of iface->by_hop */
+	};
 	struct weft_table_node by_hello; /* in iface->hello, while in_hello: a responder's */
+	struct raw_hs *hs; /* NULL once the connection is up, has failed or is closed */
 
 	/* Two cache lines: the header of each frame. */
 	uint8_t tmpl[RAW_HEAD_MAX];
 	struct weft_encap_hdr encap;
 	struct raw_path first_path;
 
-	bool resolving, lingers; /* is in iface->resolving, in iface->closed */
-	bool in_hello;
 	uint32_t token;
 	uint32_t remote_id, remote_token;
 	uint64_t secret, remote_secret; /* only HELLO and HELLO_ACK contain them */
-	struct raw_hs *hs;         /* NULL once the connection is up, has failed or is closed */
-	struct raw_sealed *sealed; /* NULL: frames are plain (engine/sealed.h) */
-	struct raw_move *move;     /* NULL: no hint, CHALLENGE or silence of the peer yet */
-	TAILQ_ENTRY(raw_conn) hop_link;
-	bool in_hop;
+	struct raw_sealed *sealed;      /* NULL: frames are plain (engine/sealed.h) */
+	struct raw_move *move;          /* NULL: no hint, CHALLENGE or silence of the peer yet */
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;  /* UDP port on which the peer listens */
-	uint16_t farewell;   /* slot that the port's farewell() has assigned; 0 = none */
+	uint16_t peer_port; /* UDP port on which the peer listens */
+	uint16_t farewell;  /* slot that the port's farewell() has assigned; 0 = none */
+	uint16_t hs_tries;  /* of a handshake step, or of BYE */
+	uint16_t probe_id;
 	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t paths;      /* configured paths that the handshake has found; trials may add more */
-	bool path_busy;     /* more paths may help: full window, growing queue or losses */
 	uint8_t path_count; /* connecting: paths wanted; then paths whose ports both ends have */
-	bool elsewhere;     /* a path leads to another worker's queue, at either end */
-	bool hash_wrong;    /* answers came to another queue than the driver's hash predicts */
-	uint32_t port_cursor; /* weft_path_port() continues its search here */
+	uint8_t num_parts;
+	/* sender, with a small window: samples of too old a timestamp; every fourth is used */
+	uint8_t stale_missed;
+	bool path_busy;          /* more paths may help: full window, growing queue or losses */
+	bool elsewhere;          /* a path leads to another worker's queue, at either end */
+	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
+	bool resolving, lingers; /* is in iface->resolving, in iface->closed */
+	bool in_hello, in_hop;
 	uint8_t peer_mac[6];
-	uint64_t hs_next; /* live_clock of the next try of a handshake step, or of BYE */
-	uint64_t hs_started;
-	uint64_t hs_expire;
-	uint32_t hs_tries;
-	struct weft_mtu_search *search; /* NULL = there is no search; times are live_clock */
-	struct raw_mtu mtu;
-	LIST_HEAD(, raw_part) parts; /* frames of which parts are missing */
-	uint32_t num_parts;
-	uint16_t probe_id;
-	struct raw_measured measured;
+	struct raw_conn_gap gap;
+	uint32_t port_cursor; /* weft_path_port() continues its search here */
+	int error;            /* while DOWN: negative errno of the failure */
+	/* Times are live_clock. */
+	union {
+		/* until the connection is up, and when it is closed */
+		struct {
+			uint64_t hs_next; /* the next try of a handshake step, or of BYE */
+			uint64_t hs_expire;
+		};
+		/* while it is up */
+		struct {
+			/* next round of a search, or next try of larger frames; 0 = none is due */
+			uint64_t mtu_next;
+			uint64_t mtu_again; /* time before which no lost frame begins a search */
+		};
+	};
+	struct weft_mtu_search *search; /* NULL = there is no search */
+	LIST_HEAD(, raw_part) parts;    /* frames of which parts are missing */
 	struct raw_live live;
 	struct raw_bye bye;
-	struct raw_conn_gap gap;
-	int error; /* while DOWN: negative errno of the failure */
-	TAILQ_ENTRY(raw_conn) link;
+	struct raw_mtu mtu;
+	struct raw_measured measured;
 };
 
 /* This is the size with one path. Each iface may have 65,536 connections. */
-static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
+static_assert(sizeof(struct raw_conn) <= 896 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
 static_assert(offsetof(struct raw_conn, tmpl) % RTE_CACHE_LINE_MIN_SIZE == 0, "two lines");
@@ -578,6 +587,7 @@ struct raw_measure {
 
 /* State of a connection that is being made, until it is up, has failed, or is closed. */
 struct raw_hs {
+	uint64_t started;
 	uint64_t cookie;  /* initiator: from HELLO_RETRY */
 	bool late;        /* the log has a line about the slow handshake */
 	uint16_t refused; /* initiator with a job key: reason of a RESET after HELLO; 0 = none */
@@ -693,6 +703,11 @@ void raw_table_hop_remove(struct raw_conn *c);
 /* @return connections over this hop, and others of its hash; NULL: the iface had none yet */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
 void raw_table_resolving(struct raw_conn *c, bool yes);
+/**
+ * Walk over all connections: @p at is 0 at first. A walk may make and free connections.
+ * @return NULL: there is no further one
+ */
+struct raw_conn *raw_table_next(const struct raw_iface *iface, uint32_t *at);
 void raw_table_fini(struct raw_iface *iface);
 
 /* A keyed permutation of 2^16 numbers, and its inverse. */

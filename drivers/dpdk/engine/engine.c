@@ -288,13 +288,14 @@ static void raw_report_counters(struct weft_lane_iface *base, weft_lane_counter_
 	struct raw_iface *iface = raw_iface_of(base);
 	char name[64];
 	struct raw_conn *c;
+	uint32_t at = 0;
 
 	for (unsigned int i = 0; i < RAW_COUNTERS; i++)
 		cb(counter_name[i], iface->counter[i], arg);
 #define REPORT(value, what, help) cb(what, value, arg);
 	RAW_LEVELS(REPORT)
 #undef REPORT
-	TAILQ_FOREACH(c, &iface->conns, link) {
+	while ((c = raw_table_next(iface, &at))) {
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
 #define REPORT(value, what, help)                                               \
 	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, i); \
@@ -314,10 +315,11 @@ static void raw_close(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_conn *c;
+	uint32_t at = 0;
 
 	weft_telemetry_remove(iface->telemetry);
 	raw_txq_flush(iface);
-	while ((c = TAILQ_FIRST(&iface->conns))) {
+	while ((c = raw_table_next(iface, &at))) {
 		raw_zc_fail(&c->tx, -ECANCELED);
 		raw_conn_tx_end(c);
 		raw_zc_cancel(iface, &c->tx);
@@ -603,7 +605,6 @@ static void init_lists(struct raw_iface *iface)
 	STAILQ_INIT(&iface->zc.released);
 	LIST_INIT(&iface->zc.orphans);
 	LIST_INIT(&iface->zc.waiting);
-	TAILQ_INIT(&iface->conns);
 	TAILQ_INIT(&iface->parts);
 	TAILQ_INIT(&iface->half.list);
 	TAILQ_INIT(&iface->resolving);

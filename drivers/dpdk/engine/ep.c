@@ -212,8 +212,9 @@ void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text,
 		     void *arg)
 {
 	const struct raw_conn *c;
+	uint32_t at = 0;
 
-	TAILQ_FOREACH(c, &iface->conns, link)
+	while ((c = raw_table_next(iface, &at)))
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++)
 			path_print(c, i, cb, arg);
 }
@@ -246,10 +247,11 @@ unsigned int raw_paths_record(const void *arg, struct weft_tap *tap, unsigned in
 	const struct raw_iface *iface = arg;
 	const struct raw_conn *c;
 	unsigned int n = 0;
+	uint32_t at = 0;
 
 	if (iface->port->ops->missed)
 		weft_tap_missed(tap, iface->port->ops->missed(iface->port));
-	TAILQ_FOREACH(c, &iface->conns, link)
+	while ((c = raw_table_next(iface, &at)))
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++, n++) {
 			if (n >= from + WEFT_TAP_PATHS)
 				return n;

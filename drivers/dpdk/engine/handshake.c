@@ -359,7 +359,7 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 	struct raw_iface *iface = c->iface;
 	char link[320], peer[64], own[200];
-	double s = (double)(iface->live_clock - c->hs_started) / 1e9;
+	double s = c->hs ? (double)(iface->live_clock - c->hs->started) / 1e9 : 0;
 
 	raw_peer_text(c, peer, sizeof(peer));
 	raw_own_ip_text(iface, own, sizeof(own));
@@ -406,7 +406,7 @@ void raw_hs_start(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->hs_started = iface->live_clock;
+	c->hs->started = iface->live_clock;
 	c->hs_expire = iface->live_clock + iface->conf.connect_timeout_ns;
 	raw_hs_enter(c, iface->rx_filter.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
 }
@@ -417,7 +417,8 @@ static void report_late(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[512];
 
-	if (c->hs->late || c->state == RAW_HALF_OPEN || iface->live_clock - c->hs_started < LATE_NS)
+	if (c->hs->late || c->state == RAW_HALF_OPEN ||
+	    iface->live_clock - c->hs->started < LATE_NS)
 		return;
 	c->hs->late = true;
 	raw_ep_waits_for(&c->base, text, sizeof(text));

@@ -397,7 +397,6 @@ struct raw_iface {
 	const struct weft_platform *platform;
 	struct weft_lane_conf conf;
 	struct raw_zc_state zc;
-	TAILQ_HEAD(, raw_conn) conns;
 	TAILQ_HEAD(, raw_conn) resolving; /* in state RESOLVE; some have left that state */
 	/* connections that linger in TIME_WAIT, oldest first */
 	TAILQ_HEAD(, raw_conn) closed;

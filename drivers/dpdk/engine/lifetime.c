@@ -75,17 +75,16 @@ int raw_conn_new(struct raw_iface *iface, bool passive, struct raw_conn **conn)
 	c->paths = 1;
 	c->path_count = 1;
 	c->rx.seen = iface->live_clock;
-	c->hs_started = iface->live_clock;
 	c->state = RAW_HALF_OPEN;
 	if (raw_state_init(c) != 0) {
 		free(c);
 		raw_table_give(iface, index);
 		return -ENOMEM;
 	}
+	c->hs->started = iface->live_clock;
 	raw_timer_learn(c);
 	LIST_INIT(&c->tx.zc);
 	STAILQ_INIT(&c->tx.flushes);
-	TAILQ_INSERT_TAIL(&iface->conns, c, link);
 	iface->refs[index] = (struct raw_ref){.id = c->id, .token = c->token, .conn = c};
 	iface->conn_count++;
 	iface->rest_until = 0;
@@ -150,14 +149,12 @@ void raw_conn_free(struct raw_conn *c)
 	raw_table_hello_remove(c);
 	raw_table_hop_remove(c);
 	raw_deadlines_forget(c);
-	TAILQ_REMOVE(&iface->conns, c, link);
 	raw_table_give(iface, c->id & 0xffff);
 	iface->conn_count--;
 	raw_window_free(&c->tx);
 	raw_multi_free(c);
 	raw_sealed_free(c);
 	raw_state_free(c);
-	free(c->tx.slots);
 	free(c);
 }
 
@@ -182,7 +179,8 @@ static int make_window(struct raw_conn *c)
 			  : fixed ? RAW_WIN_BYTES
 				  : RAW_WIN_BYTES_MAX;
 	c->tx.win_whole = c->tx.win_frames;
-	if (raw_slots_init(&c->tx) != 0 || raw_multi_init(c) != 0)
+	raw_slots_drop(&c->tx);
+	if (raw_multi_init(c) != 0)
 		return -ENOMEM;
 	return raw_window_init(c, c->measured.rtt, hs->measure.best);
 }
@@ -229,7 +227,7 @@ static void first_trip(struct raw_conn *c)
 
 	/* A responder has waited for answers to HELLO_ACK and PROBE_ACK: two round trips. */
 	if (c->base.passive)
-		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs_started) / 2);
+		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs->started) / 2);
 	trip = c->measured.rtt != 0 ? c->measured.rtt : c->path[0].rtt.first;
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->path[i].rtt.first = trip;
@@ -261,6 +259,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	/* When HELLO comes it is too early for this: its source address may be forged. */
 	if (!c->live.socket && iface->port->ops->alone)
 		iface->port->ops->alone(iface->port, c->peer_ip);
+	raw_table_resolving(c, false);
 	raw_table_hop_add(c);
 	c->base.up = true;
 	c->base.tx_room = true;
@@ -386,6 +385,7 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 	struct raw_iface *iface = c->iface;
 
 	raw_table_resolving(c, false);
+	raw_table_hop_remove(c);
 	if (lingers && iface->time_wait >= RAW_TIME_WAIT_MAX)
 		expire_oldest(iface);
 	set_time_wait(c, lingers);

@@ -118,10 +118,11 @@ static void suspect_link(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 	char text[160];
+	uint32_t at = 0;
 
 	snprintf(text, sizeof(text), "%s (%s): link lost", iface->base.name,
 		 iface->base.attr.device);
-	TAILQ_FOREACH(c, &iface->conns, link)
+	while ((c = raw_table_next(iface, &at)))
 		if (c->state == RAW_UP)
 			conn_suspect(c, 0, text);
 }
@@ -150,8 +151,9 @@ static void report_event(struct raw_iface *iface, enum weft_lane_iface_event ev,
  */
 static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
 {
-	struct raw_conn *c, *next;
+	struct raw_conn *c;
 	char text[sizeof(iface->ended_why) + 128], peer[64];
+	uint32_t at = 0;
 
 	iface->ended = ev->status;
 	snprintf(iface->ended_why, sizeof(iface->ended_why), "%s (%s): %s", iface->base.name,
@@ -159,8 +161,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 	raw_count(iface, RAW_PORT_ENDED);
 	raw_txq_end(iface);
 	report_event(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
-	for (c = TAILQ_FIRST(&iface->conns); c; c = next) {
-		next = TAILQ_NEXT(c, link);
+	while ((c = raw_table_next(iface, &at))) {
 		if (c->state == RAW_DOWN || c->state == RAW_QUIET || c->state == RAW_TIME_WAIT)
 			continue;
 		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
@@ -218,8 +219,9 @@ void raw_beat(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_conn *c;
+	uint32_t at = 0;
 
-	TAILQ_FOREACH(c, &iface->conns, link) {
+	while ((c = raw_table_next(iface, &at))) {
 		if (c->state != RAW_UP)
 			continue;
 		if (raw_txq_space(iface) == 0)
@@ -259,8 +261,8 @@ static void rest(struct raw_conn *c, uint64_t silent)
 {
 	if (silent < c->iface->conf.keepalive_ns)
 		return;
-	if (c->tx.una == c->tx.next)
-		raw_slots_shrink(&c->tx);
+	if (c->tx.una == c->tx.next && c->tx.timer == 0)
+		raw_slots_drop(&c->tx);
 	raw_rx_idle(&c->rx);
 	if (c->tx.cc && c->tx.una == c->tx.next)
 		raw_window_idle(c);
@@ -409,12 +411,12 @@ static void up_timer(struct raw_conn *c)
 	}
 	if (c->state != RAW_UP)
 		return;
-	if (c->mtu.next != 0 && iface->live_clock >= c->mtu.next)
+	if (c->mtu_next != 0 && iface->live_clock >= c->mtu_next)
 		raw_mtu_timer(c);
 	if (c->state != RAW_UP)
 		return;
-	if (c->mtu.next != 0)
-		raw_deadline_live(c, RTE_MAX(c->mtu.next, iface->live_clock + 1));
+	if (c->mtu_next != 0)
+		raw_deadline_live(c, RTE_MAX(c->mtu_next, iface->live_clock + 1));
 	if (c->tx.loss_timer != 0)
 		raw_deadline_tx(c, c->tx.loss_timer);
 	if (c->tx.timer != 0)

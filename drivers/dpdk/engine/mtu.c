@@ -420,6 +420,8 @@ void raw_mtu_init(struct raw_conn *c)
 {
 	set_size(c, c->frame_size);
 	c->mtu.reported = c->frame_size;
+	c->mtu_next = 0;
+	c->mtu_again = 0;
 }
 
 /* Notify the protocol layer, which cuts messages to this size from now on. */
@@ -471,10 +473,10 @@ static void search_over(struct raw_conn *c, bool passes)
 	search_free(c);
 	c->mtu.searching = false;
 	c->mtu.raising = false;
-	c->mtu.again = live_clock + AGAIN_NS;
+	c->mtu_again = live_clock + AGAIN_NS;
 	if (present_size(c) != c->mtu.reported)
 		c->mtu.raises = 0;
-	c->mtu.next = present_size(c) < c->frame_size
+	c->mtu_next = present_size(c) < c->frame_size
 			      ? live_clock + (RAISE_NS << RTE_MIN(c->mtu.raises, RAISE_DOUBLES))
 			      : 0;
 	report_size(c, passes);
@@ -515,14 +517,14 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 	if (result != WEFT_MTU_GOES_ON)
 		search_over(c, result == WEFT_MTU_FOUND);
 	else
-		c->mtu.next = s->next;
+		c->mtu_next = s->next;
 }
 
 /* @return false: there is no memory for a search now */
 static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
 	if (raw_mtu_search_alloc(c) != 0) {
-		c->mtu.again = c->iface->live_clock + AGAIN_NS;
+		c->mtu_again = c->iface->live_clock + AGAIN_NS;
 		return false;
 	}
 	/* Ids are counted over all probes of the connection, also those outside of searches. */
@@ -531,8 +533,8 @@ static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 		     (uint8_t)(RTE_ETHER_HDR_LEN + c->iface->l2_tag), lo, c->iface->live_clock);
 	c->mtu.searching = true;
 	c->mtu.raising = lo != 0;
-	c->mtu.next = c->iface->live_clock;
-	raw_deadline_live(c, c->mtu.next);
+	c->mtu_next = c->iface->live_clock;
+	raw_deadline_live(c, c->mtu_next);
 	return true;
 }
 
@@ -546,7 +548,7 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
 	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
-	    c->iface->live_clock < c->mtu.again || present_size(c) <= floor_size(c->iface) ||
+	    c->iface->live_clock < c->mtu_again || present_size(c) <= floor_size(c->iface) ||
 	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= floor_size(c->iface))
 		return;
 	c->mtu.suspect = seq;
@@ -574,7 +576,7 @@ void raw_mtu_timer(struct raw_conn *c)
 	if (!c->mtu.searching) {
 		c->mtu.raises++;
 		if (!search_begin(c, c->frame_size, present_size(c))) {
-			c->mtu.next = live_clock + RAISE_NS;
+			c->mtu_next = live_clock + RAISE_NS;
 			return;
 		}
 	} else if (!c->mtu.raising && c->search->hi == 0 && suspect_arrived(c)) {
@@ -583,7 +585,7 @@ void raw_mtu_timer(struct raw_conn *c)
 	}
 	search_result(c, raw_mtu_round(c));
 	if (c->mtu.searching && silent > SILENCE_NS)
-		c->mtu.next = RTE_MAX(c->mtu.next, live_clock + RTE_MIN(silent / 2, SLOW_NS));
+		c->mtu_next = RTE_MAX(c->mtu_next, live_clock + RTE_MIN(silent / 2, SLOW_NS));
 }
 
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size)
@@ -591,6 +593,6 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size)
 	if (!c->mtu.searching)
 		return;
 	search_result(c, weft_mtu_search_ack(c->search, id, size, c->iface->live_clock));
-	if (c->mtu.next != 0)
-		raw_deadline_live(c, RTE_MAX(c->mtu.next, c->iface->live_clock + 1));
+	if (c->mtu_next != 0)
+		raw_deadline_live(c, RTE_MAX(c->mtu_next, c->iface->live_clock + 1));
 }

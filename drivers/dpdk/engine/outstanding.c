@@ -218,6 +218,14 @@ void raw_share_take_back(struct raw_iface *iface)
 
 /* ---------------------------------------------------------------- slots */
 
+struct raw_slot raw_no_slot;
+
+static void free_slots(struct raw_tx *tx)
+{
+	if (!raw_slots_none(tx))
+		free(tx->slots);
+}
+
 /* @p n is a power of two that suffices. @return false: no memory, nothing has changed */
 static bool resize_slots(struct raw_tx *tx, uint32_t n)
 {
@@ -227,26 +235,22 @@ static bool resize_slots(struct raw_tx *tx, uint32_t n)
 		return false;
 	for (uint32_t seq = tx->una; seq != tx->next; seq++)
 		slots[seq & (n - 1)] = *raw_slot(tx, seq);
-	free(tx->slots);
+	free_slots(tx);
 	tx->slots = slots;
 	tx->slot_mask = n - 1;
 	return true;
 }
 
-int raw_slots_init(struct raw_tx *tx)
-{
-	return resize_slots(tx, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
-}
-
 bool raw_slots_grow(struct raw_tx *tx)
 {
-	return resize_slots(tx, 2 * (tx->slot_mask + 1));
+	return resize_slots(tx, raw_slots_none(tx) ? RAW_SLOTS_MIN : 2 * (tx->slot_mask + 1));
 }
 
-void raw_slots_shrink(struct raw_tx *tx)
+void raw_slots_drop(struct raw_tx *tx)
 {
-	if (tx->slot_mask >= RAW_SLOTS_MIN)
-		resize_slots(tx, RAW_SLOTS_MIN);
+	free_slots(tx);
+	tx->slots = &raw_no_slot;
+	tx->slot_mask = 0;
 }
 
 void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
@@ -280,7 +284,7 @@ void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 			raw_slot_free(iface, tx, raw_slot(tx, tx->una), rte_lcore_id());
 	}
 	/* A closed connection is kept for seconds, and there may be hundreds. */
-	free(tx->slots);
+	free_slots(tx);
 	tx->slots = NULL;
 }
 

@@ -21,7 +21,7 @@
 
 /* ---------------------------------------------------------------- slots */
 
-#define RAW_SLOTS_MIN 1u /* slots of an idle connection; they are doubled on demand */
+#define RAW_SLOTS_MIN 1u /* first slots of a connection; they are doubled on demand */
 
 static inline void raw_ref_chain(struct rte_mbuf *m)
 {
@@ -67,12 +67,19 @@ static inline void raw_slot_free(struct raw_iface *iface, struct raw_tx *tx, str
 		raw_slot_free_slow(iface, tx, slot, lcore);
 }
 
-/* Allocate the slots of an idle connection. @return 0 or -ENOMEM */
-int raw_slots_init(struct raw_tx *tx);
-/* Doubles the number of slots. @return false: no memory */
+/* The slot of idle connections: read like an acknowledged frame's, never written. */
+extern struct raw_slot raw_no_slot;
+
+/* Has the connection returned its slots, or not had any yet? */
+static inline bool raw_slots_none(const struct raw_tx *tx)
+{
+	return tx->slots == &raw_no_slot;
+}
+
+/* Makes the first slots, or doubles their number. @return false: no memory */
 bool raw_slots_grow(struct raw_tx *tx);
-/* Nothing has been outstanding for a long time: keep RAW_SLOTS_MIN slots, if there is memory. */
-void raw_slots_shrink(struct raw_tx *tx);
+/* Nothing is outstanding: frees the slots. */
+void raw_slots_drop(struct raw_tx *tx);
 /* The connection is over: frees its open frame, all outstanding frames, and the slots. */
 void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
 

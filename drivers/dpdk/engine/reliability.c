@@ -405,7 +405,7 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 	if (iface->stale[s].ts != ts || iface->stale[s].error <= RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
 		return false;
 	return !c->tx.cc || c->path[c->next_path].ack_req_bytes == 0 ||
-	       ++c->tx.stale_missed % STALE_ROUGH != 0;
+	       ++c->stale_missed % STALE_ROUGH != 0;
 }
 
 /* @return ns of the round trip over the path hdr->echo_path; 0 = there is no usable echo */

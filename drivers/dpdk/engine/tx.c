@@ -60,7 +60,8 @@ static inline int tx_ready(struct raw_conn *c)
 		raw_limit_begin(c);
 		return -EAGAIN;
 	}
-	if (unlikely(outstanding > c->tx.slot_mask && !raw_slots_grow(&c->tx)))
+	if (unlikely((outstanding > c->tx.slot_mask || raw_slots_none(&c->tx)) &&
+		     !raw_slots_grow(&c->tx)))
 		return -EAGAIN;
 	if (unlikely(!raw_share_frame(iface, outstanding))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
@@ -283,7 +284,8 @@ static inline bool leaves_alone(const struct raw_conn *c, size_t n, const uint8_
 	const struct raw_iface *iface = c->iface;
 
 	return c->state == RAW_UP && c->tx.una == c->tx.next && !c->tx.open && c->csum == csum &&
-	       c->path_watch == 0 && c->tx.timer == 0 && c->tx.inflight < c->tx.win_bytes &&
+	       !raw_slots_none(&c->tx) && c->path_watch == 0 && c->tx.timer == 0 &&
+	       c->tx.inflight < c->tx.win_bytes &&
 	       n + sizeof(struct weft_frame_msg) <= c->tx.room && iface->txq.count == 0 &&
 	       iface->share.tx_held < iface->share.tx_held_max;
 }

@@ -285,6 +285,7 @@ static void of_a_ready_with_a_bad_port_nothing_is_taken(void **state)
 {
 	const struct pair_params params = {.paths = 4};
 	const struct raw_conn *c;
+	uint32_t at = 0;
 
 	(void)state;
 	pair_open(&pair, &params, 12);
@@ -292,7 +293,7 @@ static void of_a_ready_with_a_bad_port_nothing_is_taken(void **state)
 	A->wire.edit = first_ready_is_bad;
 	pair_begin_connect(&pair);
 	assert_true(pair_run(&pair, 100000000, bad_ready_came));
-	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
+	c = raw_table_next((struct raw_iface *)B->iface, &at);
 	assert_int_equal(c->state, RAW_HALF_OPEN);
 	assert_int_not_equal(c->path_count, 4);
 	/* The next one is good. */

@@ -149,6 +149,7 @@ static void a_ready_that_finds_no_memory_is_taken_when_it_comes_again(void **sta
 {
 	const struct pair_params params = {.paths = 4};
 	const struct raw_conn *c;
+	uint32_t at = 0;
 
 	(void)state;
 	pair_open(&pair, &params, 14);
@@ -157,7 +158,7 @@ static void a_ready_that_finds_no_memory_is_taken_when_it_comes_again(void **sta
 	pair_begin_connect(&pair);
 	assert_true(pair_run(&pair, 100000000, memory_ran_out));
 	no_memory = false;
-	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
+	c = raw_table_next((struct raw_iface *)B->iface, &at);
 	assert_int_equal(c->state, RAW_HALF_OPEN);
 	assert_int_equal(c->path_count, 1);
 	assert_int_equal(pair_counter(B, RAW_DROP_BAD_TYPE), 0);
