@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-instructions.py BUILDDIR [--lower]: instructions per message, against their ceilings.
+"""check-instructions.py BUILDDIR [--lower]: instructions per message and memory, with ceilings.
 
 callgrind counts what test/unit/hop_bench executes: both ends of a memif lane in one thread, memif,
 DPDK and libc included. The measured functions are a message of 8 bytes that is alone in its frame,
@@ -14,6 +14,9 @@ of gcc 12 (Debian 12) with the release build, and other compilers skip the check
 one instruction set (AVX2) on each processor that has it. Acknowledgements and timers
 read the clock, which runs on while valgrind computes. So a message of 64 KiB needs 125,000 to
 130,000 on one machine, and its slack is the larger one. The least of up to three runs counts.
+
+idle_end is the heap, in bytes, of one end of an idle endpoint with one memif lane: the average of
+1,024 endpoints beyond the first 64, after a keepalive. Their tables have room for 2,048.
 """
 
 import argparse
@@ -31,6 +34,7 @@ TRIES = 3
 # name in the file: function of hop_bench
 CASES = {'hop_8': 'over_one', 'burst_8': 'bursts', 'long_64k': 'long_ones', 'sealed_8': 'over_one'}
 SEALED = ('sealed_8',)
+ENDPOINTS = 1088
 SKIP = 77
 
 
@@ -92,6 +96,15 @@ def per_message(build, function, sealed):
         return figures[0]
 
 
+def idle_end(build):
+    cmd = [os.path.join(build, 'test/unit/hop_bench'), '-e', str(ENDPOINTS), '100']
+    run = subprocess.run(cmd, capture_output=True, text=True)
+    found = re.search(r'(\d+) B of heap', run.stdout)
+    if run.returncode or not found:
+        sys.exit('%s\n%s%s' % (' '.join(cmd), run.stdout, run.stderr))
+    return int(found.group(1))
+
+
 def read_limits():
     with open(LIMITS, encoding='utf-8') as f:
         lines = [line.split() for line in f if not line.startswith('#')]
@@ -123,6 +136,11 @@ def main():
         print('%s: %.0f instructions a message, at most %d%s'
               % (name, least, limits[name], ': TOO MANY' if above else ''))
         limits[name] = min(limits[name], int(least * SLACK[name]))
+    heap = idle_end(o.build)
+    wrong += heap > limits['idle_end']
+    print('idle_end: %d B, at most %d%s'
+          % (heap, limits['idle_end'], ': TOO MUCH' if heap > limits['idle_end'] else ''))
+    limits['idle_end'] = min(limits['idle_end'], int(heap * 1.02))
     if o.lower and not wrong:
         with open(LIMITS, 'w', encoding='utf-8') as f:
             f.write('# SPDX-License-Identifier: BSD-3-Clause\n')

@@ -99,7 +99,7 @@ static void idle_endpoints(struct scene *s, unsigned int n)
 
 /* What the simulator keeps per endpoint and message counts, too; both ends of 256 endpoints. */
 /* @behaviour T42: measurement: memory of an endpoint end */
-static void an_idle_endpoint_costs_at_most_3700_B(struct sim_case *c)
+static void an_idle_endpoint_costs_at_most_3450_B(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
 	size_t before, after;
@@ -111,7 +111,7 @@ static void an_idle_endpoint_costs_at_most_3700_B(struct sim_case *c)
 	idle_endpoints(s, 256);
 	after = sim_heap_used();
 	print_message("# %zu B\n", (after - before) / (2 * 256));
-	assert_in_range((after - before) / (2 * 256), 1024, 3700);
+	assert_in_range((after - before) / (2 * 256), 1024, 3450);
 }
 
 /* @behaviour U61 */
@@ -460,7 +460,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(simultaneous_connects_share_one_connection),
 	SIM_CASE(a_later_endpoint_adopts_the_connection),
 	SIM_CASE(loopback_works),
-	SIM_CASE(an_idle_endpoint_costs_at_most_3700_B),
+	SIM_CASE(an_idle_endpoint_costs_at_most_3450_B),
 	SIM_CASE(many_endpoints_between_many_nodes),
 	SIM_CASE(several_endpoints_between_two_workers_are_apart),
 	SIM_CASE(accept_callback_hands_over_the_endpoint),
