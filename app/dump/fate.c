@@ -312,8 +312,12 @@ static bool overflowed(const struct trace *t, const struct trace_flow *f, uint64
 /* A frame that its receiver's capture lacks. */
 static void missed(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
+	const struct trace_path *path = &f->path[e->path % WEFT_FRAME_PATHS_MAX];
+
 	if (e->acked) {
-		first_of(&f->first_unseen_in, &f->unseen_in, e->out);
+		/* A busy receiver may have taken the last frames after its capture had ended. */
+		if (e->out < path->known_out)
+			first_of(&f->first_unseen_in, &f->unseen_in, e->out);
 	} else if (trace_buffer_full(t, &f->in, e->out)) {
 		first_of(&f->first_full, &f->full, e->out);
 	} else if (overflowed(t, f, e->out)) {
@@ -333,15 +337,16 @@ static uint64_t arrival(const struct trace_flow *f)
 }
 
 /*
- * Does the sender's capture reach back to this frame? A flight recorder's file has all frames from
- * its first one on. So a frame must be in it if it came after another one of its path that is in
- * it. Frames of another path may overtake it: over UDP, each path has a socket.
+ * Does the sender's capture reach back to this frame? A frame that was sent before the capture
+ * began may wait for a busy receiver. So a frame must be in the capture if it came after another
+ * one of its path that is in it. Frames of another path may overtake it: over UDP, each path has a
+ * socket.
  */
-static bool has_begun(const struct trace *t, const struct trace_flow *f, const struct pending *e)
+static bool has_begun(const struct trace_flow *f, const struct pending *e)
 {
 	uint64_t known_in = f->path[e->path % WEFT_FRAME_PATHS_MAX].known_in;
 
-	return !trace_is_recorder(t, f->out.file) || (known_in && e->in > known_in);
+	return known_in && e->in > known_in;
 }
 
 /* Did the receiver's capture run when the frame arrived, lose no records, and reach behind it? */
@@ -383,7 +388,7 @@ static void judge(struct trace *t, const struct pending *e)
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
 	if (!e->out) { /* the sender's capture lacks it */
-		if (f->out.known && e->in > arrival(f) && has_begun(t, f, e) &&
+		if (f->out.known && e->in > arrival(f) && has_begun(f, e) &&
 		    trace_covers(t, &f->out, e->in - arrival(f), e->in))
 			first_of(&f->first_unseen_out, &f->unseen_out, e->in);
 		return;
@@ -523,6 +528,8 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 	e->absent = t->absent_at;
 	if (e->out && !path->known_in)
 		path->known_in = time;
+	if (e->out > path->known_out)
+		path->known_out = e->out;
 	if (e->out > poll_of(t, f)->sent)
 		poll_of(t, f)->sent = e->out;
 	if (frame->sockets)

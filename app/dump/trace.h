@@ -130,8 +130,9 @@ struct trace_ranks {
 struct trace_path {
 	/** again: retransmissions; late: frames that came after a later one */
 	uint64_t frames, bytes, again, lost, late;
-	int64_t min_delay; /**< ns; INT64_MAX = not known */
-	uint64_t known_in; /**< when the first frame came that is in its sender's capture, too */
+	int64_t min_delay;  /**< ns; INT64_MAX = not known */
+	uint64_t known_in;  /**< when the first frame came that is in its sender's capture, too */
+	uint64_t known_out; /**< when the newest frame that came was sent; 0 = not known */
 };
 
 /** The number of intervals of a series over time: intervals grow with the capture. */

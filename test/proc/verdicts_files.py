@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""verdicts_files.py BUILD: what weft-dump compares of files that begin, end or belong together in
+other ways than usual: edits of the simulator's captures, whose hosts have clocks of their own.
+Prints TAP."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import pcapng_edit as edit  # noqa: E402
+import tap  # noqa: E402
+
+BUILD = sys.argv[1]
+FOLDER = tempfile.TemporaryDirectory(prefix='weft-verdicts-files.')
+WAIT = 12000000  # ns for which a busy host does not read its port
+
+
+def pair(fault, seed):
+    folder = os.path.join(FOLDER.name, '%s-%d' % (fault, seed))
+    if not os.path.exists(folder):
+        os.mkdir(folder)
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', fault, '-s',
+                        str(seed), '-n', '1'], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, SIM_FAULTS=folder))
+    return [edit.Capture(os.path.join(folder, name + '.pcapng')) for name in 'ab']
+
+
+def run(*captures):
+    files = [c.write(os.path.join(FOLDER.name, '%c.pcapng' % (97 + i)))
+             for i, c in enumerate(captures)]
+    done = subprocess.run([os.path.join(BUILD, 'app', 'weft-dump'), '-j', *files], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=60)
+    return json.loads(done.stdout), done.stderr
+
+
+def named(*captures):
+    return [f['class'] for f in run(*captures)[0]['anomalies']]
+
+
+def a_capture_that_begins_while_frames_wait_has_no_gap():
+    """Frames that were sent before it began come after its first ones."""
+    a, b = pair('clean', 7)
+    edit.one_clock(a, b)
+    begin = a.records[len(a.records) // 2].time
+    a.records = [r for r in a.records if r.time >= begin]
+    for r in b.records:
+        if r.way == edit.IN and begin - WAIT <= r.time < begin + WAIT:
+            r.time = begin + WAIT
+    b.records.sort(key=lambda r: r.time)
+    assert 'capture with gaps' not in named(a, b), named(a, b)
+
+
+def a_capture_that_ends_while_frames_wait_has_no_gap():
+    """Its host reads and acknowledges them behind its end."""
+    a, b = pair('clean', 7)
+    edit.one_clock(a, b)
+    end = b.records[len(b.records) // 2].time
+    later = {r.key() for r in b.records if r.way == edit.OUT and r.time > end - WAIT}
+    last = next(r for r in b.records if r.time > end)
+    b.records = [r for r in b.records if r.time <= end - WAIT] + [last]
+    last.data = bytes(12) + b'\x88\xcc' + bytes(46)  # of another protocol
+    last.len, last.way = len(last.data), edit.OUT
+    for r in a.records:
+        if r.way == edit.IN and r.key() in later:
+            r.time = max(r.time, end + WAIT)
+    a.records.sort(key=lambda r: r.time)
+    assert 'capture with gaps' not in named(a, b), named(a, b)
+
+
+tap.run([a_capture_that_begins_while_frames_wait_has_no_gap,
+         a_capture_that_ends_while_frames_wait_has_no_gap])
