@@ -261,11 +261,11 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 /* ---- clocks --------------------------------------------------------------------------------- */
 
 /*
- * Clocks of the captures, relative to that of the first one. For a frame that one capture has as
- * sent and another as received, the difference of the time stamps is the clocks' offset plus the
- * delay of the path. The minima of both directions differ by twice the offset, if the path has the
- * same delay in both directions. Minima of stretches of time give the drift, where captures last
- * for a second or more, and where the stretches agree.
+ * Clocks of the captures, relative to that of the first one with which frames connect them. For a
+ * frame that one capture has as sent and another as received, the difference of the time stamps is
+ * the clocks' offset plus the delay of the path. The minima of both directions differ by twice the
+ * offset, if the path has the same delay in both directions. Minima of stretches of time give the
+ * drift, where captures last for a second or more, and where the stretches agree.
  *
  * Time stamps are not corrected if no frame arrives before it was sent, and the least delays both
  * ways add up to at most EQUAL_NS. So two processes of one host, or two hosts with one clock, show
@@ -706,7 +706,7 @@ static bool compare(const struct sightings *all, const struct survey *survey, ui
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* @p a: relative to the first capture. @p b: relative to a. @return b, relative to the first */
+/* @p a: relative to its base. @p b: relative to a. @return b, relative to that base */
 static struct trace_clock chained(const struct trace_clock *a, const struct trace_clock *b)
 {
 	struct trace_clock c = *b;
@@ -715,29 +715,43 @@ static struct trace_clock chained(const struct trace_clock *a, const struct trac
 	c.offset += a->offset + (int64_t)(a->drift * (double)(int64_t)(at - a->at));
 	c.drift += a->drift;
 	c.equal = a->equal && b->equal;
+	c.base = a->base;
 	return c;
 }
 
-static void relate(const struct sightings *all, const struct survey *survey, unsigned int num,
-		   struct trace_clock *clock)
+/* Relate captures to that of @p base, which no other one is related to so far. */
+static void relate_to(const struct sightings *all, const struct survey *survey, unsigned int num,
+		      uint8_t base, struct trace_clock *clock)
 {
 	struct trace_clock c;
-	unsigned int a, b;
+	unsigned int a, b, found = 0;
 	bool more = true;
 
-	clock[0] = (struct trace_clock){.known = true, .equal = true};
+	clock[base] = (struct trace_clock){.known = true, .equal = true, .base = base};
 	while (more) {
 		more = false;
-		for (a = 0; a < num; a++) {
-			for (b = 0; clock[a].known && b < num; b++) {
+		for (a = base; a < num; a++) {
+			for (b = 0; clock[a].known && clock[a].base == base && b < num; b++) {
 				if (clock[b].known ||
 				    !compare(all, survey, (uint8_t)a, (uint8_t)b, &c))
 					continue;
 				clock[b] = chained(&clock[a], &c);
 				more = true;
+				found++;
 			}
 		}
 	}
+	clock[base].known = found || num == 1;
+}
+
+static void relate(const struct sightings *all, const struct survey *survey, unsigned int num,
+		   struct trace_clock *clock)
+{
+	unsigned int i;
+
+	for (i = 0; i < num; i++)
+		if (!clock[i].known)
+			relate_to(all, survey, num, (uint8_t)i, clock);
 }
 
 int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
@@ -748,7 +762,6 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 	int ret = APP_OK;
 
 	memset(clock, 0, num * sizeof(*clock));
-	clock[0].known = true;
 	if (!all.s || survey_make(survey, num)) {
 		free(all.s);
 		cli_error("no memory");

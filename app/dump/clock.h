@@ -73,9 +73,10 @@ void survey_free(struct survey *s);
 /** Set the direction of a frame without one, if the MAC address of its interface is known. */
 void survey_way(const struct survey *s, struct dump_frame *frame);
 
-/** The clock of a capture, relative to that of the first one. */
+/** The clock of a capture, relative to that of its base. */
 struct trace_clock {
-	bool known;         /**< frames in common relate it to the first capture's clock */
+	bool known;         /**< it has frames in common with another capture, or is the only one */
+	uint8_t base;       /**< the first capture with which frames connect it */
 	int64_t offset;     /**< ns to subtract from a time at @p at */
 	uint64_t at;        /**< a time by this capture's clock */
 	double drift;       /**< ns by which the offset grows in each ns */
@@ -87,7 +88,7 @@ struct trace_clock {
 int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
 		 struct survey *survey);
 
-/** The time by the clock of the first capture. */
+/** The time by the clock of the capture's base, which mostly is the first one. */
 static inline uint64_t trace_time(const struct trace_clock *c, uint64_t time)
 {
 	if (!c->known)

@@ -305,9 +305,13 @@ static int complain(const struct analysis *a)
 		if (merge_complain(m->file[i]))
 			ret = APP_DATA;
 		if (!m->clock[i].known)
-			cli_error("no frame connects %s to the first capture, so its clock is not "
+			cli_error("no frame of %s is in another capture, so its clock is not "
 				  "corrected",
 				  m->file[i]->name);
+		else if (m->clock[i].base == i && i > 0)
+			cli_error("no frame connects %s to %s: the captures that share frames with "
+				  "it have its clock",
+				  m->file[i]->name, m->file[0]->name);
 	}
 	if (a->trace && a->trace->too_many)
 		cli_error("%" PRIu64

@@ -364,9 +364,11 @@ static void clocks_text(FILE *out, const struct report *r)
 			(double)c->offset / 1e3, c->drift * 1e6);
 		if (c->drift_error > 0)
 			fprintf(out, " (+-%.3f)", c->drift_error * 1e6);
-		fputs(!c->known           ? " (no frame in common)\n"
-		      : c->equal && i > 0 ? " (no frame contradicts it)\n"
-					  : "\n",
+		if (c->base && c->base != i)
+			fprintf(out, " from %s", r->file[c->base]->name);
+		fputs(!c->known                  ? " (no frame in common)\n"
+		      : c->equal && i != c->base ? " (no frame contradicts it)\n"
+						 : "\n",
 		      out);
 	}
 }

@@ -42,6 +42,31 @@ def named(*captures):
     return [f['class'] for f in run(*captures)[0]['anomalies']]
 
 
+def files_are_related_to_any_other():
+    a, b = pair('random_loss', 1000)
+    edit.skew(b, 5)
+    whole = run(a, b)[0]
+    assert [f['class'] for f in whole['anomalies']] == ['random loss'], whole['anomalies']
+    alone = pair('clean', 7)[0]
+    report, errors = run(alone, a, b)
+    keys = ('class', 'time', 'evidence')
+    assert [[f[k] for k in keys] for f in report['anomalies']] == \
+        [[f[k] for k in keys] for f in whole['anomalies']], report['anomalies']
+    lacks = [t for t in report['not_judged'] if 'no frame of it' in t]
+    assert len(lacks) == 1 and 'a.pcapng' in lacks[0], report['not_judged']
+    assert 'no frame of' in errors and 'no frame connects' in errors, errors
+
+
+def two_pairs_have_a_clock_each():
+    both = [pair('clean', 7), pair('random_loss', 1000)]
+    for _, b in both:
+        edit.skew(b, 5)
+    report, errors = run(*both[0], *both[1])
+    assert [f['class'] for f in report['anomalies']] == ['random loss'], report['anomalies']
+    assert not [t for t in report['not_judged'] if 'no frame of it' in t], report['not_judged']
+    assert errors.count('no frame connects') == 1, errors
+
+
 def a_capture_that_begins_while_frames_wait_has_no_gap():
     """Frames that were sent before it began come after its first ones."""
     a, b = pair('clean', 7)
@@ -72,5 +97,6 @@ def a_capture_that_ends_while_frames_wait_has_no_gap():
     assert 'capture with gaps' not in named(a, b), named(a, b)
 
 
-tap.run([a_capture_that_begins_while_frames_wait_has_no_gap,
+tap.run([files_are_related_to_any_other, two_pairs_have_a_clock_each,
+         a_capture_that_begins_while_frames_wait_has_no_gap,
          a_capture_that_ends_while_frames_wait_has_no_gap])
