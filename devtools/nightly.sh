@@ -18,8 +18,9 @@
 #	           MPI. A ratio of medians that is 3 % worse in two runs fails (25 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)
-#	matrix     a random tenth of the networks of "sim_net_bench matrix", with new seeds; each
-#	           row prints its seed. A row that misses a goal fails no step (45 minutes)
+#	matrix     the day's tenth of all networks of "sim_net_bench matrix": those of 10 days in
+#	           turn are all 35,280. Rows, with their seeds, go to BUILD/nightly/matrix-DATE.txt.
+#	           A row that misses a goal fails no step (45 minutes)
 #	network    streams of real processes over af_packet and UDP sockets, faults of the network,
 #	           processes that are stopped; memory and descriptors must not grow
 #	           (devtools/soak_net.py); needs root (2 hours)
@@ -121,19 +122,30 @@ step_network() {
 	"$weft_root/devtools/soak_net.py" --seconds "$(amount 7200 40)"
 }
 
-# The whole is 35,280 networks. A message that does not arrive, or twice, fails the step.
+# matrix_done: how many of all networks a result file of this build has a row for.
+matrix_done() {
+	cat "$logs"/matrix-*.txt 2>/dev/null |
+		awk '$1 ~ /^[0-9]+$/ && NF > 12 { n += !seen[$1 % 35280]++ } END { print n + 0 }'
+}
+
+# A message that does not arrive, or twice, fails the step.
 step_matrix() {
-	local part rows seed
+	local part rows seed day file
 	rows=$(amount 1764 1)
-	seed=$(($(date +%s) / 86400 * 10000))
+	day=$(($(date +%s) / 86400))
+	seed=$((day * 3528))
+	file=$logs/matrix-$(date -d "@$((day * 86400))" -u +%F).txt
 	for part in 0 1; do
 		"$weft_build/test/sim/sim_net_bench" matrix $((seed + part * rows)) "$rows" \
 			>"$logs/matrix.$part" &
 	done
 	wait
-	cat "$logs"/matrix.[01]
-	[ "$(cat "$logs"/matrix.[01] | grep -c 'runs missed a goal')" = 2 ] &&
-		! grep -q 'violated:' "$logs"/matrix.[01]
+	{
+		echo "commit $(git -C "$weft_root" rev-parse HEAD)"
+		cat "$logs"/matrix.[01]
+	} | tee "$file"
+	echo "$(matrix_done) of 35280 networks have a row in $logs/matrix-*.txt"
+	[ "$(grep -c 'runs missed a goal' "$file")" = 2 ] && ! grep -q 'violated:' "$file"
 }
 
 step_fuzz() {
