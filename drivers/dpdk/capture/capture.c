@@ -418,6 +418,8 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 	tap->speed = (uint64_t)(port->bandwidth * 8);
 	*(tap->hosts ? &tap->recorder6 : &tap->recorder) = weft_recorder_open(conf, platform, tap);
 	tap_join(tap, conf);
+	/* Relaxed: compared only. A capture that is there now has all that the port misses. */
+	tap->missed_in = atomic_load_explicit(&tap->target, memory_order_relaxed);
 	return tap;
 }
 
