@@ -429,6 +429,14 @@ static void drop(struct trace_pending *p, const struct pending *e)
 	p->num_far -= e->far;
 }
 
+/* The ns after its sending at which a frame that has not come is judged. */
+static uint64_t judged_after(const struct trace *t, const struct pending *e)
+{
+	const struct trace_flow *f = &t->flow[e->flow];
+
+	return f->in.known && poll_of(t, f)->sockets ? TRACE_SOCKET_NS : TRACE_LOST_NS;
+}
+
 void trace_fate_judge(struct trace *t, bool all)
 {
 	struct trace_pending *p = t->pending;
@@ -438,7 +446,7 @@ void trace_fate_judge(struct trace *t, bool all)
 	for (; p->tail < p->head; p->tail++) {
 		e = &p->entry[p->tail % TRACE_PENDING];
 		when = e->out ? e->out : e->in;
-		if (!all && p->head - p->tail < TRACE_PENDING && when + TRACE_LOST_NS > t->now)
+		if (!all && p->head - p->tail < TRACE_PENDING && when + judged_after(t, e) > t->now)
 			return;
 		judge(t, e);
 		drop(p, e);

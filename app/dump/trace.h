@@ -99,6 +99,11 @@ struct trace_sample {
  * CPU core, frames wait in its ring for a second.
  */
 #define TRACE_LOST_NS 4000000000u
+/**
+ * TRACE_LOST_NS of lanes over sockets. A host with many more ranks than cores reads one message of
+ * a socket each time it has a core, so the last of a few hundred waits for ten seconds and more.
+ */
+#define TRACE_SOCKET_NS 16000000000u
 
 /** Time constant, ns, of the exponential decay of trace_flow.load. */
 #define TRACE_LOAD_NS 500000.0

@@ -216,6 +216,45 @@ static void frame_of(struct trace *t, enum dump_way way, uint8_t path, uint32_t 
 	trace_fate(t, &t->flow[0], &frame, &view, BEGIN + after);
 }
 
+/* Make flow 0 one from host 0 to host 1. */
+static void one_flow(struct trace *t)
+{
+	t->num_flows = 1;
+	t->flow[0].other = TRACE_NONE;
+	t->flow[0].out = (struct trace_port){.file = 0, .known = true};
+	t->flow[0].in = (struct trace_port){.file = 1, .known = true};
+	t->flow[0].stride = 1;
+	t->flow[0].came = calloc(2 * TRACE_SAMPLES, sizeof(*t->flow[0].came));
+	t->flow[0].gone = t->flow[0].came + TRACE_SAMPLES;
+	t->flow[0].floors = calloc(1, sizeof(*t->flow[0].floors));
+	assert_true(t->flow[0].came && t->flow[0].floors);
+	t->flow[0].floors->interval = TRACE_FLOOR_NS;
+}
+
+/* A frame may wait in a socket for longer than in the ring of a port. */
+static void a_frame_waits_for_ten_seconds_in_a_socket(void **state)
+{
+	const uint64_t s = 1000000000;
+	struct trace *t;
+
+	(void)state;
+	for (int sockets = 0; sockets < 2; sockets++) {
+		t = trace_make(2);
+		assert_non_null(t);
+		t->begin = BEGIN;
+		one_flow(t);
+		trace_poll_of(t, &t->flow[0].in)->sockets = sockets;
+		frame_of(t, DUMP_OUT, 0, 1, s);
+		t->now = BEGIN + 11 * s;
+		trace_fate_judge(t, false);
+		assert_int_equal(t->flow[0].judged, sockets ? 0 : 1);
+		frame_of(t, DUMP_IN, 0, 1, 11 * s);
+		trace_fate_judge(t, true);
+		assert_int_equal(t->flow[0].lost, sockets ? 0 : 1);
+		trace_free(t);
+	}
+}
+
 /*
  * The file of a sender's flight recorder begins with a frame of path 1, which overtakes those of
  * path 0 that were sent before.
@@ -229,15 +268,7 @@ static void frames_before_the_first_one_of_their_path_are_not_missing(void **sta
 	(void)state;
 	assert_non_null(t);
 	t->survey = &s;
-	t->num_flows = 1;
-	t->flow[0].other = TRACE_NONE;
-	t->flow[0].out = (struct trace_port){.file = 0, .known = true};
-	t->flow[0].in = (struct trace_port){.file = 1, .known = true};
-	t->flow[0].stride = 1;
-	t->flow[0].came = calloc(2 * TRACE_SAMPLES, sizeof(*t->flow[0].came));
-	t->flow[0].floors = calloc(1, sizeof(*t->flow[0].floors));
-	assert_true(t->flow[0].came && t->flow[0].floors);
-	t->flow[0].floors->interval = TRACE_FLOOR_NS;
+	one_flow(t);
 	frame_of(t, DUMP_OUT, 1, 1, 5000000);
 	frame_of(t, DUMP_IN, 1, 1, 10000000);
 	frame_of(t, DUMP_IN, 0, 2, 12000000);
@@ -260,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_socket_is_not_read_up_to_the_end),
 		cmocka_unit_test(sockets_hold_frames_for_longer),
 		cmocka_unit_test(a_peer_that_answered_in_its_pause_is_not_silent),
+		cmocka_unit_test(a_frame_waits_for_ten_seconds_in_a_socket),
 		cmocka_unit_test(frames_before_the_first_one_of_their_path_are_not_missing),
 	};
 
