@@ -208,7 +208,8 @@ captures_of_ranks() {
 	END
 }
 
-# Frames that leave rail2 of node 2 are lost: no other host or rail is named.
+# Frames that leave rail2 of node 2 are lost: that rail is named on several lanes, and others on
+# less than half as many. Ranks that share two cores do not read their sockets to the end.
 captures_name_a_rail() {
 	local rc=0
 	"${cluster[@]}" on 2 nft "add table netdev weft
@@ -223,8 +224,9 @@ captures_name_a_rail() {
 		report = json.load(open(sys.argv[1]))
 		where = [(a['class'], a['where']) for a in report['anomalies'] if 'lane' in a]
 		print(where)
-		assert any(c == 'random loss' for c, w in where)
-		assert all(' udp:rail2 10.98.2.2 > ' in w for c, w in where)
+		there = [c for c, w in where if ' udp:rail2 10.98.2.2 > ' in w]
+		assert there.count('random loss') >= 4
+		assert 3 * len(there) > 2 * len(where)
 	END
 }
 
