@@ -607,7 +607,7 @@ static bool stands(const struct trace *t, const struct trace_flow *f, struct tra
 
 /* ---- either -------------------------------------------------------------------------------- */
 
-#define BACKLOG 0.5 /* share of the time without polls from which on sockets may have a backlog */
+#define BACKLOG 0.75 /* share of the time without polls from which on sockets may have a backlog */
 
 /*
  * A thread that has little of a core reads one message of a socket, and loses its core. The other
