@@ -19,7 +19,7 @@
  *	cc, cc_delay, cc_sample, cc_cause  congestion control: the table of algorithms and a fixed
  *	                                     window, by delay, its samples, jitter and the mode
  *	                                     next to TCP
- *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
+ *	multipath, path_open, path_change  several paths: the next one, bad ones, new ports; whether
  *	                                     more help
  *	window                             the sender's half of congestion control; what
  *	                                     holds frames back, as time

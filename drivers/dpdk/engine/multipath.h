@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 
 #include "engine/conn.h"
+#include "engine/path_change.h"
 #include "engine/rules.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -36,6 +37,24 @@ struct raw_multi_path {
 	uint8_t probes;
 	uint8_t strikes; /* WEFT_PATH_SILENT verdicts since a frame last proved the path */
 	bool is_late;
+};
+
+/* Other paths take turns with those in use, as frames are lost (engine/path_open.c). */
+struct raw_multi_change {
+	enum {
+		RAW_CHANGE_NONE, /* losses are counted */
+		RAW_CHANGE_SPAN,
+		RAW_CHANGE_SETTLE, /* windows of the other paths grow */
+	} step;
+	bool by_loss;         /* a policer is the reason for the number of paths in use */
+	uint16_t from, to;    /* sets of paths */
+	uint8_t policed;      /* score of the spans with frequent losses */
+	uint64_t at;          /* tx_clock; begin of the step */
+	uint32_t next, again; /* tx.next and base.retransmits at that time */
+	uint64_t try_at;      /* tx_clock; no change for more paths begins before */
+	uint64_t wait;        /* ns of the wait after the last one that failed */
+	uint32_t window[WEFT_FRAME_PATHS_MAX]; /* bytes; when the change began */
+	struct weft_path_change test;
 };
 
 struct raw_multi {
@@ -64,6 +83,7 @@ struct raw_multi {
 	/* when half of the paths last became reserve; ns from more_at until that happens again */
 	uint64_t fewer_at, fewer_ns;
 	struct weft_path_trial trial;
+	struct raw_multi_change change;
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
 };
 

@@ -9,7 +9,9 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
+#include "engine/path_change.h"
 #include "engine/path_open.h"
+#include "engine/reliability.h"
 #include "engine/rules.h"
 #include "engine/window.h"
 #include "frame/frame.h"
@@ -399,6 +401,21 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 /* ns until half of the paths are tried: at first and at most; doubles when half are too few */
 #define FEWER_MIN 1000000000ull
 #define FEWER_MAX 64000000000ull
+/* Spans that are compared, and the time for windows to grow: in round trips, and at least in ns. */
+#define SPAN_TRIPS 32u
+#define SPAN_NS 40000000ull
+#define SETTLE_TRIPS 8u
+#define SETTLE_NS 5000000ull
+/* Frames and round trips after which losses are counted. */
+#define LOOK_FRAMES 256u
+#define LOOK_TRIPS 8u
+/* A span of frequent losses adds 2 or 4, any other takes 1 away: from when on, and at most. */
+#define POLICED 3u
+#define POLICED_MOST 6u
+/* Round trips exceed the least one by this part of it, or by ns if that is more; never by 1/4. */
+#define CALM_PARTS 16u
+#define CALM_NS 125000u
+#define WAIT_SPANS 10u /* spans from a change that failed to the next one, at least */
 
 static unsigned int count_paths(uint16_t mask)
 {
@@ -461,6 +478,19 @@ static void trial_begin(struct raw_multi *mp)
 	mp->on_trial = true;
 }
 
+/* More paths were found to help. */
+static void more_paths(struct raw_multi *mp, uint64_t tx_clock)
+{
+	if (mp->fewer_ns != 0 && tx_clock - mp->fewer_at < FEWER_MIN)
+		/* the smaller number of paths was too small: try it again later */
+		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX);
+	else
+		mp->fewer_ns = FEWER_MIN;
+	mp->again = 0;
+	mp->trial_at = tx_clock;
+	mp->more_at = tx_clock;
+}
+
 static void trial_end(struct raw_conn *c, bool more)
 {
 	struct raw_multi *mp = c->multi;
@@ -473,33 +503,220 @@ static void trial_end(struct raw_conn *c, bool more)
 		return;
 	}
 	raw_count(c->iface, RAW_PATH_MORE);
-	if (mp->fewer_ns != 0 && tx_clock - mp->fewer_at < FEWER_MIN)
-		/* the smaller number of paths was too small: try it again later */
-		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX);
-	else
-		mp->fewer_ns = FEWER_MIN;
-	mp->again = 0;
-	mp->trial_at = tx_clock;
-	mp->more_at = tx_clock;
+	more_paths(mp, tx_clock);
+	mp->change.by_loss = false;
 	raw_multi_activate(c, mp->active | spare_paths(mp));
 }
 
+/* ---------------------------------------------------------------- spans */
+
+static void span_begin(struct raw_conn *c)
+{
+	struct raw_multi_change *ch = &c->multi->change;
+
+	ch->at = c->iface->tx_clock;
+	ch->next = c->tx.next;
+	ch->again = c->base.retransmits;
+	c->path_busy = false;
+}
+
+static struct weft_path_span span_now(const struct raw_conn *c)
+{
+	const struct raw_multi_change *ch = &c->multi->change;
+
+	return (struct weft_path_span){
+		.ns = c->iface->tx_clock - ch->at,
+		.frames = c->tx.next - ch->next,
+		.again = c->base.retransmits - ch->again,
+		.busy = c->path_busy,
+	};
+}
+
+/* @return ns of the present step of a change */
+static uint64_t step_ns(const struct raw_conn *c)
+{
+	uint64_t rtt = weft_rtt_known(raw_timer_slowest(c));
+
+	return c->multi->change.step == RAW_CHANGE_SETTLE ? RTE_MAX(SETTLE_TRIPS * rtt, SETTLE_NS)
+							  : RTE_MAX(SPAN_TRIPS * rtt, SPAN_NS);
+}
+
+static void step_begin(struct raw_conn *c)
+{
+	span_begin(c);
+	raw_deadline_tx(c, c->iface->tx_clock + step_ns(c));
+}
+
+static void change_paths(struct raw_conn *c, uint16_t mask)
+{
+	bool more = count_paths(mask) > count_paths(c->multi->active);
+
+	if (mask == c->multi->active)
+		return;
+	raw_count(c->iface, more ? RAW_PATH_MORE : RAW_PATH_FEWER);
+	raw_multi_activate(c, mask);
+}
+
+static void change_begin(struct raw_conn *c, uint16_t to)
+{
+	struct raw_multi *mp = c->multi;
+	unsigned int n = count_paths(mp->active);
+
+	mp->on_trial = false;
+	mp->change.step = RAW_CHANGE_SPAN;
+	mp->change.from = mp->active;
+	mp->change.to = to;
+	for (unsigned int k = 0; k < c->path_count; k++)
+		mp->change.window[k] = c->tx.cc[k].window;
+	weft_change_begin(&mp->change.test, n, count_paths(to) < n, mp->change.by_loss);
+	step_begin(c);
+}
+
+/* The frames of a change shared a queue with those of further paths, so their losses count less. */
+static void windows_back(struct raw_conn *c)
+{
+	const struct raw_multi_change *ch = &c->multi->change;
+
+	for (unsigned int k = 0; k < c->path_count; k++) {
+		struct weft_cc *cc = &c->tx.cc[k];
+
+		if (!(ch->from >> k & 1))
+			continue;
+		cc->window = RTE_MAX(cc->window, ch->window[k]);
+		cc->limit = RTE_MAX(cc->limit, cc->window);
+	}
+}
+
+static void change_end(struct raw_conn *c, bool stays)
+{
+	struct raw_multi *mp = c->multi;
+	struct raw_multi_change *ch = &mp->change;
+	uint64_t tx_clock = c->iface->tx_clock, wait = WAIT_SPANS * step_ns(c);
+
+	if (!stays)
+		windows_back(c);
+	change_paths(c, stays ? ch->to : ch->from);
+	ch->step = RAW_CHANGE_NONE;
+	ch->policed = 0;
+	ch->by_loss &= count_paths(mp->active) > 1;
+	if (ch->test.fewer) {
+		mp->more_at = tx_clock;
+		if (stays)
+			mp->fewer_at = tx_clock;
+		else
+			mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX);
+	} else if (stays) {
+		more_paths(mp, tx_clock);
+		ch->by_loss = true;
+		ch->wait = 0;
+	} else {
+		ch->wait = RTE_MIN(RTE_MAX(2 * ch->wait, wait), RTE_MAX(AGAIN_MAX, wait));
+		ch->try_at = tx_clock + ch->wait;
+	}
+	span_begin(c);
+}
+
+static void change_step(struct raw_conn *c)
+{
+	struct raw_multi_change *ch = &c->multi->change;
+	struct weft_path_span s = span_now(c);
+	enum weft_change_next next;
+
+	if (ch->step == RAW_CHANGE_SPAN && s.ns >= step_ns(c) / 4 &&
+	    weft_change_hurts(&ch->test, &s)) {
+		change_end(c, false);
+		return;
+	}
+	if (s.ns < step_ns(c)) {
+		raw_deadline_tx(c, ch->at + step_ns(c));
+		return;
+	}
+	if (ch->step == RAW_CHANGE_SETTLE) {
+		ch->step = RAW_CHANGE_SPAN;
+	} else {
+		next = weft_change_span(&ch->test, &s);
+		if (next != WEFT_CHANGE_TURN) {
+			change_end(c, next == WEFT_CHANGE_STAY);
+			return;
+		}
+		ch->step = RAW_CHANGE_SETTLE;
+		change_paths(c, ch->test.spans % 2 ? ch->to : ch->from);
+	}
+	step_begin(c);
+}
+
+/* @return true: no path in use has a queue or jitter */
+static bool is_calm(const struct raw_conn *c)
+{
+	for (unsigned int k = 0; k < c->path_count; k++) {
+		const struct weft_rtt *r = &c->path[k].rtt;
+
+		if (c->multi->active >> k & 1 &&
+		    r->srtt - r->min > RTE_MIN(r->min / 4, RTE_MAX(r->min / CALM_PARTS, CALM_NS)))
+			return false;
+	}
+	return true;
+}
+
+/* One span is chance: bursts of loss, or the begin of the connection. */
+static bool is_policed(const struct raw_conn *c, const struct weft_path_span *s)
+{
+	struct raw_multi_change *ch = &c->multi->change;
+
+	if (is_calm(c) && weft_span_policed(s, ch->by_loss))
+		ch->policed = RTE_MIN(ch->policed + (4ull * s->again > s->frames ? 4u : 2u),
+				      POLICED_MOST);
+	else if (ch->policed > 0)
+		ch->policed--;
+	return ch->policed >= (ch->by_loss ? 1 : POLICED);
+}
+
+/* @return true: frames are lost as if by a policer, and a change has begun */
+static bool try_more(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	struct weft_path_span s = span_now(c);
+
+	if (s.frames < LOOK_FRAMES || s.ns < LOOK_TRIPS * weft_rtt_known(raw_timer_slowest(c)))
+		return false;
+	s.busy = true;
+	mp->change.at = c->iface->tx_clock;
+	mp->change.next = c->tx.next;
+	mp->change.again = c->base.retransmits;
+	if (!c->tx.cc || !is_policed(c, &s) || c->iface->tx_clock < mp->change.try_at)
+		return false;
+	if (count_paths(spare_paths(mp)) < RTE_MAX(count_paths(mp->active), 3u) &&
+	    raw_multi_can_open(c)) {
+		raw_path_open(c);
+		return false;
+	}
+	if (spare_paths(mp) == 0)
+		return false;
+	change_begin(c, mp->active | spare_paths(mp));
+	return true;
+}
+
 /* Halves the number of paths after fewer_ns: the reason for more paths may be gone. */
-static void try_fewer(struct raw_conn *c)
+static bool try_fewer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
 	uint16_t mask = mp->active;
 
 	if (count_paths(mask) < 2 || mp->on_trial ||
 	    c->iface->tx_clock - mp->more_at < mp->fewer_ns)
-		return;
+		return false;
 	for (unsigned int n = count_paths(mask) / 2; n > 0; n--)
 		mask &= (uint16_t)(mask - 1);
+	if (mp->change.by_loss) {
+		change_begin(c, mask);
+		return true;
+	}
 	mp->fewer_at = c->iface->tx_clock;
 	mp->more_at = c->iface->tx_clock;
 	mp->trial_at = c->iface->tx_clock;
 	raw_count(c->iface, RAW_PATH_FEWER);
 	raw_multi_activate(c, mask);
+	return false;
 }
 
 void raw_path_grow_timer(struct raw_conn *c)
@@ -513,11 +730,18 @@ void raw_path_grow_timer(struct raw_conn *c)
 		mp->on_trial = false;
 		return;
 	}
+	if (mp->change.step != RAW_CHANGE_NONE) {
+		change_step(c);
+		return;
+	}
+	if (try_more(c))
+		return;
 	/* With pacing, many flows share a queue: further paths would not help. */
 	if (c->tx.cc_gap != 0 || (!mp->on_trial && (!c->path_busy || tx_clock < mp->trial_at)))
 		return;
 	c->path_busy = false;
-	try_fewer(c);
+	if (try_fewer(c))
+		return;
 	/* A successful trial doubles the number of paths, so as many spare ones are needed. */
 	if (count_paths(spare_paths(mp)) < count_paths(mp->active))
 		raw_path_open(c);
