@@ -51,8 +51,8 @@ static const struct {
 				 "give the process there a core of its own, or call "
 				 "weft_worker_progress() more often"},
 	[FAULT_FULL_BUFFER] = {"full receive buffer",
-			       "give the process there a core of its own, and its lanes larger "
-			       "buffers: net.core.rmem_max for sockets, rx_desc= for NICs"},
+			       "give the process there a core of its own, and its sockets larger "
+			       "buffers: net.core.rmem_max"},
 	[FAULT_PEER_GONE] = {"peer gone", "look for the end of the process there: log, core dump"},
 	[FAULT_PEER_SILENT] = {"peer silent",
 			       "look there: is the process running, is the host up? capture there"},

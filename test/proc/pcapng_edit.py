@@ -2,7 +2,9 @@
 """Captures of one's own, edited: times, directions, losses, what a capture lacks. Little-endian
 pcapng with times in ns, as weft writes it. Nothing here is random."""
 
+import os
 import struct
+import subprocess
 
 SECTION, INTERFACE, STATISTICS, PACKET = 0x0a0d0d0a, 1, 5, 6
 IN, OUT = 1, 2
@@ -88,6 +90,17 @@ class Capture:
                 f.write(block(STATISTICS, struct.pack('<III', iface, time >> 32,
                                                       time & 0xffffffff)))
         return path
+
+
+def pair(build, folder, fault, seed):
+    """The captures of both hosts of a run in the simulator, which is made once in the folder."""
+    own = os.path.join(folder, '%s-%d' % (fault, seed))
+    if not os.path.exists(own):
+        os.mkdir(own)
+        subprocess.run([os.path.join(build, 'test', 'sim', 'sim_faults'), '-k', fault, '-s',
+                        str(seed), '-n', '1'], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, SIM_FAULTS=own))
+    return [Capture(os.path.join(own, name + '.pcapng')) for name in 'ab']
 
 
 def skew(capture, seconds, ppm=0):

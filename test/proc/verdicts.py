@@ -22,7 +22,6 @@ import tap  # noqa: E402
 BUILD = sys.argv[1]
 DUMP = os.path.join(BUILD, 'app', 'weft-dump')
 FOLDER = tempfile.TemporaryDirectory(prefix='weft-verdicts.')
-SENT = {}
 
 
 def path(name):
@@ -31,18 +30,11 @@ def path(name):
 
 def pair(fault='clean', seed=7):
     """The captures of both hosts of a run, read anew."""
-    if (fault, seed) not in SENT:
-        folder = path('%s-%d' % (fault, seed))
-        os.mkdir(folder)
-        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', fault, '-s',
-                        str(seed), '-n', '1'], check=True, stdout=subprocess.DEVNULL,
-                       env=dict(os.environ, SIM_FAULTS=folder))
-        SENT[fault, seed] = folder
-    return [edit.Capture(os.path.join(SENT[fault, seed], name + '.pcapng')) for name in 'ab']
+    return edit.pair(BUILD, path(''), fault, seed)
 
 
 def truth(fault, seed):
-    with open(os.path.join(SENT[fault, seed], 'truth.json'), encoding='utf-8') as f:
+    with open(path('%s-%d/truth.json' % (fault, seed)), encoding='utf-8') as f:
         return json.load(f)
 
 

@@ -19,10 +19,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 def lossy():
     """Two captures, and the one whose host did not get frames: interfaces of these frames."""
-    subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', 'random_loss', '-s',
-                    '1000', '-n', '1'], check=True, stdout=subprocess.DEVNULL,
-                   env=dict(os.environ, SIM_FAULTS=FOLDER.name))
-    a, b = [edit.Capture(os.path.join(FOLDER.name, name + '.pcapng')) for name in 'ab']
+    a, b = edit.pair(BUILD, FOLDER.name, 'random_loss', 1000)
     found = {}
     for sender, receiver in ((a, b), (b, a)):
         came = {r.key() for r in receiver.records if r.way == edit.IN}

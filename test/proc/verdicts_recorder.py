@@ -21,13 +21,7 @@ SLOTS = 100
 
 
 def pair(fault, seed):
-    folder = os.path.join(FOLDER.name, '%s-%d' % (fault, seed))
-    if not os.path.exists(folder):
-        os.mkdir(folder)
-        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', fault, '-s',
-                        str(seed), '-n', '1'], check=True, stdout=subprocess.DEVNULL,
-                       env=dict(os.environ, SIM_FAULTS=folder))
-    return [edit.Capture(os.path.join(folder, name + '.pcapng')) for name in 'ab']
+    return edit.pair(BUILD, FOLDER.name, fault, seed)
 
 
 def history(capture, slots):

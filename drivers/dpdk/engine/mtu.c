@@ -547,7 +547,8 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
-	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
+	/* In another state mtu_again is a time of the handshake. */
+	if (c->state != RAW_UP || !c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
 	    c->iface->live_clock < c->mtu_again || present_size(c) <= floor_size(c->iface) ||
 	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= floor_size(c->iface))
 		return;

@@ -429,16 +429,6 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	free(values);
 }
 
-/* The PMD counts for all queues of the device: with several, the queue is not known. */
-static uint64_t port_missed(struct weft_frame_port *fp)
-{
-	struct rte_eth_stats s;
-
-	if (fp->steering.queues > 1 || rte_eth_stats_get(weft_port_of(fp)->port_id, &s))
-		return 0;
-	return s.imissed;
-}
-
 static void close_port(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
@@ -449,8 +439,7 @@ static void close_port(struct weft_frame_port *fp)
 #define ETHDEV_OPS                                                                               \
 	.tx_burst = port_tx, .tx_kick = port_kick, .tx_done = weft_port_tx_done,                 \
 	.mem_map = weft_port_mem_map, .link_up = port_link_up, .link_text = weft_port_link_text, \
-	.look = weft_port_look, .counters = port_counters, .missed = port_missed,                \
-	.close = close_port
+	.look = weft_port_look, .counters = port_counters, .close = close_port
 
 const struct weft_frame_port_ops weft_port_ops = {
 	ETHDEV_OPS,

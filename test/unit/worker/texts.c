@@ -10,7 +10,6 @@
 #include "mock/conn_util.h"
 #include "weft_listen.h"
 #include "weft_plan.h"
-#include "wireup/ep.h"
 #include "wireup/lanes.h"
 
 static const char two_nics[] = "mock:0;mock:1";
